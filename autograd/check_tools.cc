@@ -9,7 +9,7 @@
 #include "ops/creation.h"
 #include "ops/views.h"
 
-namespace retrograd::autograd::check {
+namespace retrograd::inline v0::autograd::check {
 
 double Numbers::next() {
   uint64_t z = state_ += 0x9E3779B97F4A7C15u;

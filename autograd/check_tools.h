@@ -7,7 +7,7 @@
 
 #include "engine/tensor.h"
 
-namespace retrograd::autograd::check {
+namespace retrograd::inline v0::autograd::check {
 
 /// A fixed sequence (SplitMix64: Steele, Lea, Flood 2014), so that a failing check fails again.
 class Numbers {

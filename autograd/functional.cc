@@ -10,7 +10,7 @@
 #include "ops/shape_ops.h"
 #include "tracer/backward/compile_backward.h"
 
-namespace retrograd::autograd {
+namespace retrograd::inline v0::autograd {
 namespace {
 
 /// The options of a call, with the defaults at the place of the call.

@@ -24,7 +24,8 @@
 
 #include "engine/autograd.h"
 
-namespace retrograd::autograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::autograd {
 
 using VectorFunction = std::function<Tensors(const Tensors&)>;
 using ScalarFunction = std::function<Tensor(const Tensors&)>;  // gives one element
@@ -69,3 +70,4 @@ HessianProduct vhp(const ScalarFunction& f, const Tensors& inputs, const Tensors
                    FunctionalOptions options = {}, SourceLocation where = SourceLocation::current());
 
 }  // namespace retrograd::autograd
+#pragma GCC visibility pop

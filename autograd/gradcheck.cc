@@ -8,7 +8,7 @@
 #include "autograd/jacobian_check.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd::autograd {
+namespace retrograd::inline v0::autograd {
 namespace {
 
 using check::Numbers;

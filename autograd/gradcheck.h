@@ -23,7 +23,8 @@
 
 #include "autograd/functional.h"
 
-namespace retrograd::autograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::autograd {
 
 struct GradcheckOptions {
   double eps = 1e-6;                // the change of an element
@@ -61,3 +62,4 @@ GradcheckResult gradgradcheck(const VectorFunction& f, const Tensors& inputs, co
                               SourceLocation where = SourceLocation::current());
 
 }  // namespace retrograd::autograd
+#pragma GCC visibility pop

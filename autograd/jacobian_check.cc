@@ -11,7 +11,7 @@
 #include "autograd/check_tools.h"
 #include "ops/creation.h"
 
-namespace retrograd::autograd::check {
+namespace retrograd::inline v0::autograd::check {
 namespace {
 
 struct Matrix {

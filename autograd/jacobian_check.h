@@ -9,7 +9,7 @@
 
 #include "autograd/gradcheck.h"
 
-namespace retrograd::autograd::check {
+namespace retrograd::inline v0::autograd::check {
 
 /// The names of inputs and outputs in the text of a failure.
 struct Names {

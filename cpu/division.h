@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// a / b, rounded up; a >= 0, b > 0.
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }

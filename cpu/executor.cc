@@ -14,7 +14,7 @@
 #include "engine/never_destroyed.h"
 #include "engine/runner.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace cpu {
 namespace {
 

@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 // The level that RETROGRAD_ISA names; empty: none. An unknown name is reported once and ignored.

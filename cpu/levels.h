@@ -19,7 +19,7 @@
 
 #include <cstdint>
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 enum class Level : uint8_t { baseline, avx2, avx512 };
 

@@ -31,7 +31,7 @@
 #include "engine/error.h"
 #include "engine/lifetime.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int kMaxThreads = 1024;

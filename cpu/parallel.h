@@ -22,7 +22,8 @@
 #include "cpu/division.h"
 #include "engine/location.h"
 
-namespace retrograd::cpu {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::cpu {
 
 /// Threads that a parallel loop may use, the calling one included; holds from the next loop on.
 /// Error(bad_argument) unless 1 <= count <= 1024.
@@ -95,3 +96,4 @@ void parallel_range(int64_t size, int64_t grain, const F& f) {
 }
 
 }  // namespace retrograd::cpu
+#pragma GCC visibility pop

@@ -10,7 +10,7 @@
 
 #include "engine/allocator.h"
 
-namespace retrograd::cpu::detail {
+namespace retrograd::inline v0::cpu::detail {
 
 namespace {
 

@@ -24,7 +24,7 @@
 
 #include "cpu/parallel.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// The address of data while a call is measured: not null, must not be accessed.
 inline void* const kNowhere = reinterpret_cast<void*>(uintptr_t{64});

@@ -10,7 +10,7 @@
 #include "engine/allocator.h"
 #include "engine/error.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 void run_checked(std::string_view name, int64_t bytes, void (*f)(void*), void* context) {
   const Scratch<std::byte> memory(bytes);

@@ -11,7 +11,7 @@
 
 #include "cpu/scratch.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// While it is set, each launch and each run of a group goes through run_checked().
 inline std::atomic<bool> scratch_is_checked{false};

@@ -8,7 +8,7 @@
 #include "engine/device.h"
 #include "engine/runner.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace cuda {
 
 [[gnu::weak]] int device_count() { return 0; }

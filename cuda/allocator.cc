@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 constexpr int64_t kGranule = 512, kMiB = int64_t{1} << 20;

@@ -31,7 +31,7 @@
 
 #include "cuda/stream.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 class Allocator {
  public:

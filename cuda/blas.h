@@ -14,7 +14,7 @@
 
 struct CUstream_st;
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// 16-bit factors are multiplied exactly and summed in float32; the result is rounded once.
 enum class BlasType : uint8_t { f32, f64, f16, bf16 };

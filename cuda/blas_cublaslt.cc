@@ -18,7 +18,7 @@
 #include "cuda/blas.h"
 #include "cuda/open_library.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 constexpr size_t kPlans = 4096;

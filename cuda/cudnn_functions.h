@@ -8,7 +8,7 @@
 
 #include "cuda/open_library.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// The machine's library of the header's major version; null: `problem` says why.
 inline void* find_cudnn(std::string& problem) {

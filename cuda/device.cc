@@ -3,7 +3,7 @@
 
 #include "cuda/driver.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 int device_count(Driver* driver) {
   int count = 0;

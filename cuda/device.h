@@ -11,7 +11,7 @@
 
 #include "engine/device.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 class Driver;
 

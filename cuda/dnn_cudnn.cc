@@ -24,7 +24,7 @@
 
 #include "cuda/cudnn_functions.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 using Functions = CudnnFunctions;
@@ -281,7 +281,7 @@ std::unique_ptr<Dnn> open_cudnn(std::string& problem, void* library) {
 
 #else
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 std::unique_ptr<Dnn> open_cudnn(std::string& problem, void*) {
   problem = "this was built without cudnn.h";

@@ -24,7 +24,7 @@ struct CUgraphExec_st;
 struct CUlib_st;
 struct CUkern_st;
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 using Status = int;
 using StreamHandle = CUstream_st*;

@@ -1,7 +1,7 @@
 // Replaces driver_cudart.cc in a build without the CUDA toolkit.
 #include "cuda/driver.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 Driver* runtime_driver() { return nullptr; }
 

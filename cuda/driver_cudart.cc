@@ -10,7 +10,7 @@
 
 #include "cuda/driver.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 static_assert(kMemoryAllocation == cudaErrorMemoryAllocation && kStubLibrary == cudaErrorStubLibrary &&

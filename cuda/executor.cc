@@ -19,7 +19,7 @@
 #include "ops/shape_ops.h"
 #include "ops/total_norm.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace cuda {
 namespace {
 

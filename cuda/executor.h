@@ -5,7 +5,7 @@
 
 #include "cuda/gpu.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// The device `index`. Error(bad_argument) when there is none; the text says why.
 Gpu& gpu_of(int index);

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 enum class FaultKind : unsigned { index, value, matrix };
 enum class MatrixFailure : int32_t { none, no_permutation, singular, not_positive_definite };

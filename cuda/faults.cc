@@ -9,7 +9,7 @@
 #include "cuda/gpu.h"
 #include "engine/op.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 constinit thread_local const Faults* noted_by_thread = nullptr;  // for the next launch

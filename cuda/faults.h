@@ -14,7 +14,7 @@
 #include "cuda/allocator.h"
 #include "cuda/fault.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct OpInfo;
 

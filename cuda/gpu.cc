@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 constinit thread_local Gpu* current_gpu = nullptr;

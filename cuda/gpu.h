@@ -22,7 +22,7 @@
 #include "cuda/graph.h"
 #include "cuda/pinned.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 struct Launchers;
 

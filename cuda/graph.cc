@@ -5,7 +5,7 @@
 
 #include "cuda/gpu.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 constinit thread_local Recording* current_recording = nullptr;

@@ -30,7 +30,7 @@
 #include "cuda/pinned.h"
 #include "engine/executor.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 class Gpu;
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 // Errors after which the process must be terminated, according to the runtime's header, ECC and NVLink errors, a lost
 // context, and unknown errors: ECCUncorrectable 214, NvlinkUncorrectable 220, Contained 226, IllegalAddress 700,

@@ -15,7 +15,7 @@
 #include "cuda/driver.h"
 #include "engine/error.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// A call of the CUDA runtime failed. code: its cudaError_t; is_sticky: this process cannot use the device any more.
 class DeviceError : public RuntimeError {

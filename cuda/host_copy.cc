@@ -3,7 +3,7 @@
 
 #include "engine/tensor_impl.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 class PinnedCopy final : public HostCopy {

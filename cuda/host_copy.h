@@ -13,7 +13,7 @@
 #include "cuda/gpu.h"
 #include "engine/executor.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// `x`: row-major, in `block`, never written to again.
 std::unique_ptr<HostCopy> copy_to_host(Gpu& gpu, const TensorImpl& x, Allocator::Block& block);

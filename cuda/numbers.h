@@ -10,7 +10,7 @@
 #include "cuda/kernels/given.h"
 #include "engine/op.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// `make` computes numbers from attributes; it has no captures. For a launch on Gpu::current(): if it is recorded, the
 /// attributes of the call must stay valid as long as the graph. OutOfMemory.

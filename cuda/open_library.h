@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// `name` is a file name, libNAME.so.VERSION. Null: `problem` has the loader's messages of both tries, for example
 /// about another library that it needs.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 constexpr size_t kLeast = 4096;

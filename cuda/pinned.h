@@ -11,7 +11,7 @@
 
 #include "cuda/stream.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 class PinnedPool {
  public:

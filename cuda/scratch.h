@@ -9,7 +9,7 @@
 #include "cuda/gpu.h"
 #include "engine/device_scratch.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 class Scratch {
  public:

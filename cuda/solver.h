@@ -23,7 +23,7 @@
 
 struct CUstream_st;
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 enum class SolverType : uint8_t { f32, f64 };
 /// P A = L U; A = L L' from the lower triangle; A = U' U from the upper one. The last two do not change the other

@@ -10,7 +10,7 @@
 
 #include "cuda/cusolver_functions.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 using Functions = CusolverFunctions;
@@ -108,7 +108,7 @@ std::unique_ptr<Solver> open_cusolver(SolverProblem& problem, void* library) {
 
 #else
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 std::unique_ptr<Solver> open_cusolver(SolverProblem& problem, void*) {
   problem.text = "this was built without cusolverDn.h";

@@ -9,7 +9,7 @@
 #include "cuda/driver.h"
 #include "cuda/health.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 class Event {
  public:

@@ -15,7 +15,7 @@
 #include "engine/runner.h"
 #include "engine/striped_lock.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 bool is_dense_without_overlap(const TensorImpl& x) {

@@ -19,7 +19,7 @@
 #include "engine/never_destroyed.h"
 #include "engine/ref.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 constexpr size_t kLargest = size_t{1} << 62;       // largest size of one block: a larger one would overflow

@@ -11,7 +11,8 @@
 
 #include "engine/pool.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 namespace memory {
 
@@ -69,3 +70,4 @@ inline void count_tensor(int delta) { count(&Counts::tensors, delta); }
 }  // namespace detail
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -10,7 +10,7 @@
 #include "engine/basic_ops.h"
 #include "engine/recording.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 Tensor plain(const TensorImpl& cell) {

@@ -7,7 +7,7 @@
 
 #include "engine/driver.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class Watcher final : public PassThrough {
  public:

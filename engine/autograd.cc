@@ -6,7 +6,7 @@
 
 #include "engine/driver.h"
 
-namespace retrograd::autograd {
+namespace retrograd::inline v0::autograd {
 namespace {
 
 // A backward in code that is being recorded becomes part of the recording, whatever scopes are open.

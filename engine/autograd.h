@@ -8,7 +8,8 @@
 #include "engine/emitter.h"
 #include "engine/hook.h"
 
-namespace retrograd::autograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::autograd {
 
 /// Accumulates the gradients of `roots` into the leaves they depend on, or into `inputs` only (a non-leaf among them
 /// gets its .grad as with retain_grad). `cotangents[i]` has the type of roots[i]; undefined means ones, for a root of
@@ -94,3 +95,4 @@ JvpResult jvp(const std::function<Tensors(const Tensors&)>& f, const Tensors& in
               SourceLocation where = SourceLocation::current());
 
 }  // namespace retrograd::autograd
+#pragma GCC visibility pop

@@ -4,7 +4,7 @@
 
 #include "engine/op.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 namespace basic {
 Tensor add(const Operand& a, const Operand& b);

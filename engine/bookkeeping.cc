@@ -7,7 +7,7 @@
 #include "engine/function.h"
 #include "engine/runner.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 Tensor handle(TensorImpl* impl) { return impl ? Tensor(RefPtr<TensorImpl>(impl)) : Tensor(); }

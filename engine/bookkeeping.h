@@ -12,7 +12,7 @@
 #include "engine/host_code.h"
 #include "engine/tape.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct UnpackAttrs : HostAttrs {
   Record* record;

@@ -7,7 +7,8 @@
 
 #include "engine/error.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// Error(bad_argument) unless there is a function to call.
 inline void require_function(bool is_there, std::string_view op, SourceLocation where) {
@@ -29,3 +30,4 @@ bool is_empty_function(const F& f) {
 
 }  // namespace detail
 }  // namespace retrograd
+#pragma GCC visibility pop

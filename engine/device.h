@@ -9,7 +9,8 @@
 
 #include "engine/shape.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// Returns when all work on the device is finished; on the CPU at once. Error(bad_argument) if there is no such device.
 void synchronize(Device device);
@@ -36,3 +37,4 @@ std::string unavailable_reason();
 }  // namespace cuda
 
 }  // namespace retrograd
+#pragma GCC visibility pop

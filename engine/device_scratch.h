@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct DeviceScratch {
   int64_t live = 0, peak = 0;  // bytes

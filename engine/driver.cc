@@ -15,7 +15,7 @@
 #include "engine/rule.h"
 #include "engine/taper.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 class Driver {

@@ -17,7 +17,7 @@
 #include "engine/open_scopes.h"
 #include "engine/walk.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct BackwardRequest {
   Tensors roots, cotangents;     // defined and checked

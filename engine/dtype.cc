@@ -9,7 +9,7 @@
 
 #include "engine/named_call.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 struct Names {

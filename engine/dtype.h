@@ -24,7 +24,8 @@
 
 #include "engine/float_formats.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 enum class ScalarType : uint8_t {
   Float64,
@@ -161,3 +162,4 @@ constexpr ScalarType dtype_of() {
 }
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -13,7 +13,7 @@
 #include "engine/inplace.h"
 #include "engine/rule.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Tensor tangent_of(const TensorImpl& cell, uint64_t level) {
   if (cell.meta)

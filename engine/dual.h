@@ -9,7 +9,7 @@
 
 #include "engine/tape.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class Dual final : public Emitter::Layer {
  public:

@@ -9,7 +9,7 @@
 
 #include "engine/op.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 template <class F>
 class EachField final : public AttrVisitor {

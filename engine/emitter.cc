@@ -6,7 +6,7 @@
 #include "engine/runner.h"
 #include "engine/taper.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 const void* Emitter::attrs_of(const Record& record) { return record.attrs(); }
 

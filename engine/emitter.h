@@ -19,7 +19,8 @@
 #include "engine/grad_mode.h"
 #include "engine/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 struct BackwardRequest;
 class Recording;
@@ -161,3 +162,4 @@ class UnknownLayouts {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -3,7 +3,7 @@
 // layer leaves the list only at the front, since emitters above it may still emit into it.
 #include "engine/recording.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 using detail::OpenEmitter;

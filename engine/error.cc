@@ -6,7 +6,7 @@
 
 #include "engine/named_call.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 std::string to_string(SourceLocation where) {
   if (!where) return "?";

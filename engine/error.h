@@ -15,7 +15,8 @@
 
 #include "engine/location.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 enum class Category : uint8_t {
   shape_mismatch,
@@ -101,6 +102,7 @@ class InternalError : public Exception {
 [[noreturn]] void internal_failure(const char* file, int line, const char* condition);
 
 }  // namespace retrograd
+#pragma GCC visibility pop
 
 // An invariant of the library itself.
 #define RG_ASSERT(condition)                    \

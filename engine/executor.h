@@ -15,7 +15,8 @@
 #include "engine/allocator.h"
 #include "engine/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// Computes `outputs` (typed, allocated) from the operands of `call`.
 using Kernel = void (*)(const Call& call, TensorImpl* const* outputs);
@@ -165,3 +166,4 @@ class Executor {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -19,7 +19,8 @@
 #include <bit>
 #include <cstdint>
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace float_formats {
 
 /// Layout of a format of at most 16 bits: field widths, and whether the all-ones exponent means infinity and
@@ -164,3 +165,4 @@ static_assert(sizeof(Half) == 2 && sizeof(BFloat16) == 2);
 static_assert(sizeof(Float8_e4m3fn) == 1 && sizeof(Float8_e5m2) == 1);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -13,7 +13,7 @@
 #include "engine/inplace.h"
 #include "engine/recording.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 // State of a backward or jvp that runs on this thread, for requests to its context. All backwards through a record
 // share its context, so the context cannot hold this state.

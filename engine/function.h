@@ -38,7 +38,8 @@
 
 #include "engine/rule.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 class AutogradContext {
  public:
@@ -427,3 +428,4 @@ class Function {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -1,7 +1,7 @@
 // See engine/geometry.h.
 #include "engine/geometry.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 Geometry geometry_of(const TensorImpl& view, const TensorImpl& base) {
   Geometry g;

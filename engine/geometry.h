@@ -3,7 +3,8 @@
 
 #include "engine/op.h"
 
-namespace retrograd::ops {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::ops {
 
 /// A view by strides and an offset from the operand's first element: the attributes of `as_strided`.
 struct Geometry {
@@ -24,3 +25,4 @@ struct Geometry {
 Geometry geometry_of(const TensorImpl& view, const TensorImpl& base);
 
 }  // namespace retrograd::ops
+#pragma GCC visibility pop

@@ -3,7 +3,8 @@
 
 #include "engine/open_scopes.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// The gradient mode of this thread: with it off, Taper records nothing.
 class GradMode {
@@ -43,3 +44,4 @@ struct EnableGradGuard : AutoGradMode {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -23,7 +23,8 @@
 #include "engine/callable.h"
 #include "engine/tensor.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 struct Hook : RefCounted {
   enum class Kind : uint8_t { tensor, pre, post, post_accumulate };
@@ -212,3 +213,4 @@ HookHandle Tensor::register_accumulate_grad_posthook(F&& hook, SourceLocation wh
 }
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -11,7 +11,7 @@
 #include "engine/op.h"
 #include "engine/tape.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class HostCode : public RefCounted {
  public:

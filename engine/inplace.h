@@ -21,7 +21,7 @@
 
 #include "engine/tensor.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct OpInfo;
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-namespace retrograd::detail {
+namespace retrograd::inline v0::detail {
 namespace {
 
 void call_all(AtEnd*& first) noexcept {

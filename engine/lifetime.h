@@ -9,7 +9,8 @@
 // library is unloaded, is lost. When the process has no pthread key left, the ends of other threads are not noticed.
 #pragma once
 
-namespace retrograd::detail {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::detail {
 
 /// An action that runs once: an object of thread-local (at_thread_end) or static (at_unload) lifetime.
 struct AtEnd {
@@ -28,3 +29,4 @@ bool at_thread_end(AtEnd& at) noexcept;
 void at_unload(AtEnd& at) noexcept;
 
 }  // namespace retrograd::detail
+#pragma GCC visibility pop

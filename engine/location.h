@@ -12,7 +12,8 @@
 
 #include <string>
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 struct SourceLocation {
   const char* file = nullptr;  // a string literal: never owned
@@ -64,3 +65,4 @@ class CallScope {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

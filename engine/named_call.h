@@ -12,7 +12,7 @@
 #include "engine/error.h"
 #include "engine/location.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// Throws an Error from code that knows neither the op nor its place, such as the arithmetic of sizes. Uses those of
 /// the open call, if any.

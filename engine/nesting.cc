@@ -11,7 +11,7 @@
 
 #include "engine/error.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 constinit thread_local int depth = 0;

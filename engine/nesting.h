@@ -6,7 +6,7 @@
 
 #include "engine/location.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// A call that may run user code, which may make such a call again. Error(bad_argument) beyond kMost of them on one
 /// thread, and when they leave little of its stack.

@@ -9,7 +9,7 @@
 
 #include "engine/lifetime.h"
 
-namespace retrograd::detail {
+namespace retrograd::inline v0::detail {
 
 template <class T>
 T& never_destroyed() {

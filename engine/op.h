@@ -14,7 +14,8 @@
 
 #include "engine/tensor.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// A list of integers kept inline, so that attributes stay plain data.
 struct IntList {
@@ -158,3 +159,4 @@ inline void check_devices(const Call& call) {
 }
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -12,7 +12,8 @@
 #include "engine/lifetime.h"
 #include "engine/ref.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 template <class Value>
 class OpenScopes {
@@ -67,3 +68,4 @@ class OpenScopes {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <numbers>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// 128 random bits: Philox4x32 with 10 rounds, key `seed`, counter counter_hi * 2^64 + counter_lo. Words are
 /// in the order of the reference implementation (Random123), low words of seed and counter first.

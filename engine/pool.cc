@@ -20,7 +20,7 @@
 #include "engine/lifetime.h"
 #include "engine/never_destroyed.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 using Block = detail::PoolBlock;

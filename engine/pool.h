@@ -14,7 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 inline constexpr size_t kPoolLargest = 4096, kPoolGranule = 64;
 inline constexpr size_t kPoolClasses = kPoolLargest / kPoolGranule + 1;
@@ -81,3 +82,4 @@ size_t pool_trim();
 size_t pool_bytes();
 
 }  // namespace retrograd
+#pragma GCC visibility pop

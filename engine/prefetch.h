@@ -8,7 +8,8 @@
 
 #include <cstdint>
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 inline constexpr int64_t kCacheLine = 64;  // bytes
 
@@ -27,3 +28,4 @@ template <CacheLevel level>
 }
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -8,7 +8,7 @@
 #include "engine/runner.h"
 #include "engine/tensor.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 constexpr int64_t kAll = 1000, kEdge = 3;

@@ -1,7 +1,7 @@
 // The default generator, and the locked members of Generator.
 #include "engine/random.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 constinit Generator the_default_generator;

@@ -13,7 +13,8 @@
 #include <cstdint>
 #include <mutex>
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// A position in the random stream: what a draw needs, and what state() saves.
 struct GeneratorState {
@@ -54,3 +55,4 @@ Generator& default_generator();
 void manual_seed(uint64_t seed);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -11,7 +11,8 @@
 
 #include "engine/emitter.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 class FunctionRecording;
 
@@ -92,3 +93,4 @@ inline void refuse_recording(std::string_view op, std::string_view why, SourceLo
 }
 
 }  // namespace retrograd
+#pragma GCC visibility pop

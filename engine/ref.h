@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <utility>
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// The new value.
 template <class T>
@@ -85,3 +86,4 @@ class RefPtr {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -5,7 +5,7 @@
 #include "engine/bookkeeping.h"
 #include "engine/each_field.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Tensor RuleContext::grad_or_zeros(int i) const {
   return grads_[i].defined() ? grads_[i] : basic::zeros(out_type(i), record_.where());

@@ -11,7 +11,8 @@
 
 #include "engine/tape.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// A short list of tensors; the first few without allocation.
 class TensorList {
@@ -140,3 +141,4 @@ class TangentContext {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -7,7 +7,7 @@
 #include "engine/bookkeeping.h"
 #include "engine/device.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 void make_view(const Call& call, TensorImpl& operand, TensorImpl& output) {
   call.op->layout(call, output);

@@ -7,7 +7,7 @@
 #include "engine/emitter.h"
 #include "engine/executor.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class Runner final : public Emitter {
  public:

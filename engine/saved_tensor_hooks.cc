@@ -1,7 +1,7 @@
 // The scopes of default pairs; see engine/saved_tensor_hooks.h.
 #include "engine/saved_tensor_hooks.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 RefPtr<SavedTensorHooks> allowed(RefPtr<SavedTensorHooks> hooks, SourceLocation where) {

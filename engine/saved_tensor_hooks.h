@@ -18,7 +18,8 @@
 #include "engine/open_scopes.h"
 #include "engine/tensor.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 class Prefetcher;
 
@@ -131,3 +132,4 @@ inline RefPtr<SavedTensorHooks> default_saved_tensor_hooks() {
 }
 
 }  // namespace retrograd
+#pragma GCC visibility pop

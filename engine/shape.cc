@@ -7,7 +7,7 @@
 
 #include "engine/named_call.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 std::string to_string(Device device) {
   return device.type == DeviceType::CPU ? "cpu" : fmt::format("cuda:{}", device.index);

@@ -13,7 +13,8 @@
 #include "engine/dtype.h"
 #include "engine/symbols.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 inline constexpr int kMaxRank = 8;
 
@@ -140,3 +141,4 @@ inline int64_t contiguous_strides(const Shape& shape, int64_t* strides) {
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, SourceLocation where = {});
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -16,7 +16,8 @@
 #include "engine/ref.h"
 #include "engine/shape.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 class Storage;
 
@@ -85,3 +86,4 @@ inline RefPtr<Storage> Storage::allocate(int64_t bytes) {
 }
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class StripedLock {
  public:

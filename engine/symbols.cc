@@ -8,7 +8,7 @@
 
 #include "engine/named_call.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 constinit thread_local SymbolTable* current_table = nullptr;

@@ -22,7 +22,8 @@
 
 #include "engine/error.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// Toward zero. A value that does not fit, and nan, give the smallest integer, as on x86.
 [[gnu::always_inline]] constexpr int64_t truncated(double v) {
@@ -263,3 +264,4 @@ class Scalar {
 std::string to_string(Scalar scalar);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -10,7 +10,7 @@
 
 #include "engine/bookkeeping.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // ---- sequence numbers -----------------------------------------------------------------------------------------------

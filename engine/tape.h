@@ -24,7 +24,8 @@
 #include "engine/prefetch.h"
 #include "engine/saved_tensor_hooks.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// The destination of a gradient: result `output_nr` of a record, a leaf, or none. Keeps it alive.
 /// One word, since a tape has many edges: a user-space address has 48 bits and is even, so the number is stored above
@@ -386,3 +387,4 @@ class Node {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

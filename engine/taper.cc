@@ -4,7 +4,7 @@
 #include "engine/bookkeeping.h"
 #include "engine/inplace.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 struct Wants {

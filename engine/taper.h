@@ -4,7 +4,7 @@
 
 #include "engine/tape.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class Taper final : public PassThrough {
  public:

@@ -9,7 +9,7 @@
 #include "engine/recording.h"
 #include "engine/tape.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 namespace {
 constexpr std::string_view kUndefined =

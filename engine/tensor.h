@@ -15,7 +15,8 @@
 #include "engine/location.h"
 #include "engine/tensor_impl.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 class HookHandle;
 class Node;
@@ -257,3 +258,4 @@ class Operand {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

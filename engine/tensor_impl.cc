@@ -5,7 +5,7 @@
 
 #include "engine/tape.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 RefPtr<TensorImpl> TensorImpl::make() {
   detail::count_tensor(1);

@@ -13,7 +13,8 @@
 
 #include "engine/storage.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 struct Record;
 struct AutogradMeta;
@@ -118,3 +119,4 @@ class TensorImpl : public RefCounted {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

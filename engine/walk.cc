@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 void SeqMap::turn_to(uint64_t key) {
   std::unique_ptr<Page>& page = pages_[key];

@@ -16,7 +16,7 @@
 
 #include "engine/tape.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// A map from sequence number to a word, for descending access: pages of a thousand entries, with the last one cached.
 class SeqMap {

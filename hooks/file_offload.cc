@@ -18,7 +18,7 @@
 #include "hooks/saved_file.h"
 #include "hooks/stock_pair.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 class OnDisk {

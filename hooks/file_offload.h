@@ -6,7 +6,7 @@
 #include "engine/saved_tensor_hooks.h"
 #include "hooks/prefetcher.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 RefPtr<SavedTensorHooks> make_file_offload(std::string folder, const Tensors& keep, PrefetchOptions prefetch);
 

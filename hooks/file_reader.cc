@@ -5,7 +5,7 @@
 
 #include <system_error>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 FileReader::FileReader() : process_(::getpid()) {}
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class FileReader {
  public:

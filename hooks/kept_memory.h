@@ -9,7 +9,7 @@
 
 #include "engine/tensor.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class KeptMemory {
  public:

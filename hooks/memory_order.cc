@@ -7,7 +7,7 @@
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 MemoryOrder::MemoryOrder(const Tensor& tensor)
     : to_memory_(static_cast<size_t>(tensor.dim())), back_(to_memory_.size()) {

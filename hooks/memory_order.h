@@ -7,7 +7,7 @@
 
 #include "engine/tensor.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class MemoryOrder {
  public:

@@ -20,7 +20,7 @@
 #include "hooks/stock_pair.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 class Counters {

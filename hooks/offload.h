@@ -4,7 +4,7 @@
 #include "engine/saved_tensor_hooks.h"
 #include "hooks/prefetcher.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 RefPtr<SavedTensorHooks> make_offload(const Tensors& keep, PrefetchOptions prefetch);
 

@@ -9,7 +9,8 @@
 #include <any>
 #include <cstdint>
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 struct PrefetchOptions {
   /// A fetch begins at most this many computing nodes before its use; 0: at the use, as in an eager backward. Nodes
@@ -36,3 +37,4 @@ class Prefetcher {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

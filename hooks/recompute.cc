@@ -14,7 +14,7 @@
 #include "hooks/memory_order.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 class Original {

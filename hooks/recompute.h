@@ -19,7 +19,8 @@
 
 #include "engine/saved_tensor_hooks.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 enum class RecomputeCheck : uint8_t {
   type,  // dtype and shape: the function gives another value on purpose
@@ -39,3 +40,4 @@ RefPtr<SavedTensorHooks> recompute(const Tensor& value, std::function<Tensor()> 
                                    SourceLocation where = SourceLocation::current());
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -16,7 +16,7 @@
 #include "ops/creation.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // A descriptor that is closed on every exit path.

@@ -12,7 +12,7 @@
 #include "engine/recording.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // The byte range of a storage that a set of tensors on it shows.

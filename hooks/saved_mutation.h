@@ -17,7 +17,8 @@
 
 #include "engine/saved_tensor_hooks.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 class AllowMutationOnSavedTensors {
  public:
@@ -38,3 +39,4 @@ class AllowMutationOnSavedTensors {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -17,7 +17,7 @@
 #include "ops/unary.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 struct HalfFormat {

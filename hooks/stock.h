@@ -17,7 +17,8 @@
 
 #include "engine/saved_tensor_hooks.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 inline constexpr int64_t kSmallestPacked = 256;
 
@@ -66,3 +67,4 @@ RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep = 
                                       PrefetchOptions prefetch = {.nodes = 0});
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -18,7 +18,7 @@
 #include "hooks/kept_memory.h"
 #include "hooks/prefetcher.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// Whether packing a tensor in another form gains something: floating ones with enough elements, each in memory of its
 /// own.

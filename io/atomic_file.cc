@@ -14,7 +14,7 @@
 
 #include "engine/error.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 namespace fs = std::filesystem;

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <string>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class AtomicFile {
  public:

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace retrograd::io {
+namespace retrograd::inline v0::io {
 namespace {
 
 constexpr size_t kDigest = 32;  // hexadecimal digits

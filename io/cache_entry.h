@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace retrograd::io {
+namespace retrograd::inline v0::io {
 
 /// 128 bits of a hash (XXH3) as 32 hexadecimal digits.
 std::string digest(std::string_view text);

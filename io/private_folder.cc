@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-namespace retrograd::io {
+namespace retrograd::inline v0::io {
 namespace {
 
 constexpr off_t kLargest = off_t{256} << 20;  // bytes of a file

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace retrograd::io {
+namespace retrograd::inline v0::io {
 
 class PrivateFolder {
  public:

@@ -15,7 +15,7 @@
 #include "engine/error.h"
 #include "io/atomic_file.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);

@@ -21,7 +21,8 @@
 
 #include "io/safetensors_header.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// An open file: its header has been checked, its data are on the disk.
 class SafetensorsReader {
@@ -90,3 +91,4 @@ void write_safetensors(const std::string& path, std::span<const TensorSource> te
                        const SafetensorsMetadata& metadata = {});
 
 }  // namespace retrograd
+#pragma GCC visibility pop

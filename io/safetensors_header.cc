@@ -15,7 +15,7 @@
 
 #include "engine/error.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 constexpr size_t kMaxDims = 64;

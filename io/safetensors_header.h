@@ -22,7 +22,8 @@
 
 #include "engine/dtype.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// One tensor in a file.
 struct TensorEntry {
@@ -58,3 +59,4 @@ size_t checked_nbytes(const std::string& path, std::string_view name, ScalarType
 std::string printable(std::string_view name);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -7,7 +7,7 @@
 #include "ops/creation.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 void save(const StateDict& state, const std::string& path, const SafetensorsMetadata& metadata,
           SourceLocation where) {

@@ -10,7 +10,8 @@
 #include "engine/tensor.h"
 #include "io/safetensors_file.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// Tensors by name.
 using StateDict = std::map<std::string, Tensor, std::less<>>;
@@ -25,3 +26,4 @@ void save(const StateDict& state, const std::string& path, const SafetensorsMeta
 StateDict load(const std::string& path, SafetensorsMetadata* metadata = nullptr);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 bool same_type(const TensorType& a, const TensorType& b) {
   if (a.dtype != b.dtype || !(a.device == b.device) || a.shape.rank() != b.shape.rank()) return false;

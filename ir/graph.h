@@ -21,7 +21,8 @@
 
 #include "engine/op.h"
 
-namespace retrograd::ir {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::ir {
 
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
@@ -157,3 +158,4 @@ class Graph {
 bool same_type(const TensorType& a, const TensorType& b);
 
 }  // namespace retrograd::ir
+#pragma GCC visibility pop

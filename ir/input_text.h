@@ -7,7 +7,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 struct InputText {
   char sigil;

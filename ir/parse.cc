@@ -17,7 +17,7 @@
 #include "ir/text.h"
 #include "ir/type_check.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 class Parser {

@@ -12,7 +12,7 @@
 
 #include "engine/each_field.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 void ValueReader::expect_symbols() {
   expects_ = true;

@@ -8,7 +8,7 @@
 #include "engine/op.h"
 #include "ir/text_cursor.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 class ValueReader {
  public:

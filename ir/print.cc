@@ -4,7 +4,7 @@
 #include "ir/input_text.h"
 #include "ir/text.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 // {dim=[0,1], keepdim=true, size=[s0,64]}; the number that stands for an operand is printed in its place instead.

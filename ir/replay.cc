@@ -11,7 +11,7 @@
 #include "engine/each_field.h"
 #include "ir/input_text.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 Number value_of(Dim d, std::span<const Number> values) {

@@ -6,7 +6,7 @@
 #include "engine/tape.h"
 #include "ir/graph.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// The object that an input is bound to in one run, by the kind of the input.
 struct Binding {

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 Remap Remap::identity(const Graph& graph) {
   Remap remap;

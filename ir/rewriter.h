@@ -18,7 +18,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// The new positions of the nodes and values of a graph after a rewriting, for tables outside of the graph.
 struct Remap {

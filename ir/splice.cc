@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 bool can_be_spliced(const Graph& graph) {
   return graph.symbols.size() == 0 &&

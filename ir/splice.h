@@ -6,7 +6,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// Whether splice() takes the graph: no effects, no symbols, no handles.
 bool can_be_spliced(const Graph& graph);

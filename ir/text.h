@@ -3,7 +3,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// "dim=1, keepdim=true".
 std::string attrs_text(const OpInfo& op, const void* attrs);

@@ -7,7 +7,7 @@
 
 #include "engine/error.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 // Not std::isalnum: names must not depend on the locale.

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 class TextCursor {
  public:

@@ -8,7 +8,7 @@
 #include "engine/bookkeeping.h"
 #include "ir/input_text.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 std::string counted(int n, std::string_view what) {

@@ -13,7 +13,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// The types of a call's results in a graph: by the op's rule, with each size that turns out as 0 or 1 as that number,
 /// with a guard. Rules test for these numbers, since sizes of 0 and 1 are never symbols.

@@ -9,7 +9,7 @@
 #include "engine/each_field.h"
 #include "ir/type_check.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 class Verifier {

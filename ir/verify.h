@@ -14,7 +14,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// InternalError("graph backward, node 3 (mm): ...") if something is wrong.
 void verify(const Graph& graph);

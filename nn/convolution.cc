@@ -8,7 +8,7 @@
 #include "nn/init.h"
 #include "ops/creation.h"
 
-namespace retrograd::nn {
+namespace retrograd::inline v0::nn {
 namespace {
 
 // [first, second / groups, kernel...] with a kernel of `dims` sizes.

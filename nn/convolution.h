@@ -7,7 +7,8 @@
 #include "nn/module.h"
 #include "ops/convolution.h"
 
-namespace retrograd::nn {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::nn {
 
 /// Lists have an entry per spatial dim, or one for all.
 struct ConvOptions {
@@ -77,3 +78,4 @@ extern template class ConvTranspose<2>;
 extern template class ConvTranspose<3>;
 
 }  // namespace retrograd::nn
+#pragma GCC visibility pop

@@ -14,7 +14,8 @@
 #include "ops/pooling.h"
 #include "ops/softmax.h"
 
-namespace retrograd::nn::functional {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::nn::functional {
 
 using retrograd::adaptive_avg_pool1d;
 using retrograd::adaptive_avg_pool2d;
@@ -65,3 +66,4 @@ using retrograd::softplus;
 using retrograd::tanh;
 
 }  // namespace retrograd::nn::functional
+#pragma GCC visibility pop

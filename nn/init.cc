@@ -6,7 +6,7 @@
 #include "engine/emitter.h"
 #include "ops/random_ops.h"
 
-namespace retrograd::nn::init {
+namespace retrograd::inline v0::nn::init {
 
 void uniform_(const Tensor& x, double low, double high, SourceLocation where) {
   fill_uniform(x, low, high, where);

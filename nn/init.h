@@ -4,7 +4,8 @@
 
 #include "engine/tensor.h"
 
-namespace retrograd::nn::init {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::nn::init {
 
 /// Uniform in [low, high); rounding to the dtype may give high.
 void uniform_(const Tensor& x, double low = 0, double high = 1,
@@ -29,3 +30,4 @@ void kaiming_uniform_(const Tensor& weight, double a = 0, SourceLocation where =
 void xavier_uniform_(const Tensor& weight, double gain = 1, SourceLocation where = SourceLocation::current());
 
 }  // namespace retrograd::nn::init
+#pragma GCC visibility pop

@@ -11,7 +11,7 @@
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 
-namespace retrograd::nn {
+namespace retrograd::inline v0::nn {
 
 namespace F = functional;
 

@@ -4,7 +4,8 @@
 
 #include "nn/module.h"
 
-namespace retrograd::nn {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::nn {
 
 struct LinearOptions {
   bool bias = true;
@@ -108,3 +109,4 @@ class CausalSelfAttention : public Module {
 };
 
 }  // namespace retrograd::nn
+#pragma GCC visibility pop

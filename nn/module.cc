@@ -7,7 +7,7 @@
 
 #include "engine/recording.h"
 
-namespace retrograd::nn {
+namespace retrograd::inline v0::nn {
 
 Parameter::Parameter(Module* owner, std::string name, const Tensor& value) : Tensor(value) {
   if (!value.defined()) return;

@@ -21,7 +21,8 @@
 
 #include "io/state_dict.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 namespace nn {
 
@@ -119,3 +120,4 @@ class ModuleList : public Module {
 
 }  // namespace nn
 }  // namespace retrograd
+#pragma GCC visibility pop

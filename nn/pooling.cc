@@ -1,7 +1,7 @@
 // See nn/pooling.h. Each forward opens a scope with its caller's line, so that no error names a line of this file.
 #include "nn/pooling.h"
 
-namespace retrograd::nn {
+namespace retrograd::inline v0::nn {
 
 Tensor MaxPool2d::forward(Operand x) const {
   CallScope scope(x.where());

@@ -6,7 +6,8 @@
 #include "ops/interpolate.h"
 #include "ops/pooling.h"
 
-namespace retrograd::nn {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::nn {
 
 struct MaxPoolOptions {
   IntList stride = {};  // empty: the kernel's size
@@ -72,3 +73,4 @@ class Upsample : public Module {
 };
 
 }  // namespace retrograd::nn
+#pragma GCC visibility pop

@@ -16,7 +16,7 @@
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 
-namespace retrograd::nn {
+namespace retrograd::inline v0::nn {
 namespace {
 
 // Appends the entries of dim 0, by recursive halving: the gradient of a part has the size of the tensor that it was cut

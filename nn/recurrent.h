@@ -27,7 +27,8 @@
 
 #include "nn/module.h"
 
-namespace retrograd::nn {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::nn {
 
 struct RNNOptions {
   int64_t num_layers = 1;
@@ -158,3 +159,4 @@ class GRU : public Recurrent {
 };
 
 }  // namespace retrograd::nn
+#pragma GCC visibility pop

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// For a type that elements are computed in: float, double or int64_t.
 template <class T>

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Tensor relu6(Operand x) {
   const NamedCall call("relu6", x.where());

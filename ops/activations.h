@@ -5,7 +5,8 @@
 
 #include "ops/backward.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 template <class F>
@@ -372,6 +373,7 @@ Tensor celu(Operand x, Scalar alpha = 1.0);
 Tensor selu(Operand x);
 
 }  // namespace retrograd
+#pragma GCC visibility pop
 
 // ---- derivatives: compiled in ops/derivatives.cc alone, as they use functions of other families ----
 #ifdef RG_DERIVATIVES
@@ -383,7 +385,7 @@ Tensor selu(Operand x);
 #include "ops/ternary.h"
 #include "ops/unary.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 // Each formula is the derivative of the factor in F::backward. In comments s is sigmoid(x), q = sigmoid(-x) = 1 - s, t
 // tanh, p and P the normal density and distribution.

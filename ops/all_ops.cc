@@ -11,7 +11,7 @@
 #include "engine/error.h"
 #include "ops/families.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 namespace {
 
 // Arrays of static lifetime: the list may be needed while the process ends, so it must not be destroyed, and heap

@@ -6,7 +6,7 @@
 
 #include "engine/op.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 /// The bookkeeping ops and all families, in a fixed order.
 std::span<const OpInfo* const> all_ops();

@@ -5,7 +5,8 @@
 
 #include "ops/elementwise.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct Neg : Elementwise<1>, ChainRule<Neg> {
@@ -116,11 +117,12 @@ inline Tensor operator/(const Operand& a, const Operand& b) { return div(a, b); 
 inline Tensor operator-(const Operand& a) { return neg(a); }
 
 }  // namespace retrograd
+#pragma GCC visibility pop
 
 // ---- derivatives: compiled in ops/derivatives.cc alone ----
 #ifdef RG_DERIVATIVES
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 Tensor Neg::chain(const Point&, int, const Tensor& t) { return neg(t); }
 Tensor Sub::chain(const Point&, int i, const Tensor& t) { return i == 0 ? t : neg(t); }

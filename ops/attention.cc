@@ -23,7 +23,7 @@
 #include "ops/softmax.h"
 #include "ops/ternary.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 }

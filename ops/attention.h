@@ -11,7 +11,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct AttentionAttrs {
@@ -97,3 +98,4 @@ Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tens
                                     std::optional<Scalar> scale = {});
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 void refuse_dim(const Call& call, int64_t dim) {
   fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));

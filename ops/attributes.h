@@ -9,7 +9,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd::ops {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::ops {
 
 [[noreturn]] void refuse_dim(const Call& call, int64_t dim);
 
@@ -31,3 +32,4 @@ void check_distinct_dims(const Call& call, const IntList& dims);
 void check_sizes(const Call& call, const Shape& sizes);
 
 }  // namespace retrograd::ops
+#pragma GCC visibility pop

@@ -16,7 +16,8 @@
 #include "ops/widened.h"
 #endif
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 template <class F>
@@ -88,3 +89,4 @@ using WithBackward = OpList<F..., Backward<F>...>;
 
 }  // namespace ops
 }  // namespace retrograd
+#pragma GCC visibility pop

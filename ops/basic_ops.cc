@@ -10,7 +10,7 @@
 #include "ops/unary.h"
 #include "ops/views.h"
 
-namespace retrograd::basic {
+namespace retrograd::inline v0::basic {
 
 Tensor add(const Operand& a, const Operand& b) { return retrograd::add(a, b); }
 void add_in_place(const Tensor& into, const Tensor& x) { retrograd::add_in_place(into, x); }

@@ -3,7 +3,7 @@
 
 #include "ops/unary.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Tensor pow(Operand input, Operand exponent) {
   if (!exponent.is_scalar()) return ops::Function<ops::Pow>()(input, exponent);

@@ -5,7 +5,8 @@
 
 #include "ops/elementwise.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// A differentiable op of two tensors, both of which it saves unless it says otherwise.
@@ -155,6 +156,7 @@ inline constexpr ops::Function<ops::Remainder> remainder;
 Tensor pow(Operand input, Operand exponent);
 
 }  // namespace retrograd
+#pragma GCC visibility pop
 
 // ---- derivatives: compiled in ops/derivatives.cc alone, as they use functions of other families ----
 #ifdef RG_DERIVATIVES
@@ -168,7 +170,7 @@ Tensor pow(Operand input, Operand exponent);
 #include "ops/ternary.h"
 #include "ops/unary.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 // By a: b a^(b-1), and 0 where b = 0 (not 0 * inf). By b: a^b log a, and 0 where a = 0 and b >= 0.
 Tensor Pow::chain(const Point& p, int i, const Tensor& t) {

@@ -15,7 +15,7 @@
 #include "ops/ternary.h"
 #include "ops/widened.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 namespace {
 

@@ -4,7 +4,8 @@
 
 #include "ops/elementwise.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct Eq : Comparison {
@@ -95,3 +96,4 @@ inline constexpr ops::Function<ops::LogicalOr> logical_or;
 inline constexpr ops::Function<ops::LogicalXor> logical_xor;
 
 }  // namespace retrograd
+#pragma GCC visibility pop

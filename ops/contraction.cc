@@ -19,7 +19,7 @@
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 constexpr int kEllipsis = 52;

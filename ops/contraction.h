@@ -7,7 +7,8 @@
 #include "engine/op.h"
 #include "engine/tensor.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// Einstein's notation as in torch.einsum: "bij,bjk->bik". One letter per dim; a letter that occurs twice in an operand
 /// takes its diagonal; letters missing on the right are summed over. "..." stands for dims that are broadcast. Without
@@ -24,3 +25,4 @@ Tensor tensordot(Operand a, const Tensor& b, int64_t dims = 2);
 Tensor tensordot(Operand a, const Tensor& b, const IntList& dims_a, const IntList& dims_b);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -8,7 +8,7 @@
 #include "engine/float_formats.h"
 #include "ops/host_device.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// The float from which a further rounding, to 16 or 8 bits, gives the same as rounding v directly: of the two floats
 /// around a value that is not representable, the one whose last bit is 1 (S. Boldo, G. Melquiond, Emulation of FMA and

@@ -17,7 +17,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// Lists have an entry per spatial dim: stride and dilation at least 1, padding (in front) at least 0, all less
@@ -132,3 +133,4 @@ Tensor conv_transpose3d(Operand input, const Tensor& weight, const Tensor& bias 
                         const IntList& output_padding = 0, int64_t groups = 1, const IntList& dilation = 1);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

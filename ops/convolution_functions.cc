@@ -9,7 +9,7 @@
 #include "engine/named_call.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 ConvPadding::ConvPadding(std::string_view name, SourceLocation where) : same(name == "same") {
   if (!same && name != "valid")

@@ -7,7 +7,7 @@
 #include "ops/creation.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 void Copy::infer(const Call& call, TensorImpl* const* outputs) {

@@ -5,7 +5,7 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// (old, source) of one type: source.

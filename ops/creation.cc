@@ -15,7 +15,7 @@
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 void check_type(const Shape& size, ScalarType dtype, std::string_view op, SourceLocation where) {

@@ -8,7 +8,8 @@
 
 #include "engine/tensor.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// Options of a factory: `zeros({2, 3}, {.dtype = kFloat64})`.
 struct TensorOptions {
@@ -77,3 +78,4 @@ Tensor repeated_zero(const TensorType& type, SourceLocation where);
 Tensor ones_of(const TensorType& type, SourceLocation where);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

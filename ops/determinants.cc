@@ -6,7 +6,7 @@
 #include "ops/unary.h"
 #include "ops/views.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 namespace {
 
 // A number per matrix as (..., 1, 1).

@@ -11,7 +11,7 @@
 #include "ops/reduce.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 void Dropout::infer(const Call& call, TensorImpl* const* outputs) {

@@ -9,7 +9,8 @@
 
 #include "ops/random_ops.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// x / (1 - p) with probability 1 - p, else 0. Linear in x for a given draw.
@@ -61,3 +62,4 @@ const Tensor& feature_alpha_dropout_(const Tensor& x, double p = 0.5, bool train
                                      SourceLocation where = SourceLocation::current());
 
 }  // namespace retrograd
+#pragma GCC visibility pop

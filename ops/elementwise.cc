@@ -9,7 +9,7 @@
 #include "ops/creation.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 namespace {
 
 // Sets the type of the output: the shape that all operands broadcast to, and `dtype`, or, if that is undefined, the

@@ -22,7 +22,8 @@
 #endif
 #include "ops/math.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// How an elementwise op treats the dtypes of its operands.
@@ -211,3 +212,4 @@ struct Function {
 
 }  // namespace ops
 }  // namespace retrograd
+#pragma GCC visibility pop

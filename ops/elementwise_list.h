@@ -9,7 +9,7 @@
 #include "ops/ternary.h"
 #include "ops/unary.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 template <class... Lists>
 struct Join;

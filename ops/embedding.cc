@@ -11,7 +11,7 @@
 #include "ops/index_ops.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 namespace {

@@ -3,7 +3,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct EmbeddingAttrs {
@@ -89,3 +90,4 @@ Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> pad
 Tensor one_hot(Operand index, int64_t num_classes = -1);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

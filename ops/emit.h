@@ -3,7 +3,8 @@
 
 #include "engine/tensor.h"
 
-namespace retrograd::ops {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::ops {
 
 /// g * factor; g itself when the factor is the number 1.
 Tensor multiply(const Tensor& g, Operand factor);
@@ -11,3 +12,4 @@ Tensor multiply(const Tensor& g, Operand factor);
 Tensor plus(const Tensor& a, const Tensor& b);
 
 }  // namespace retrograd::ops
+#pragma GCC visibility pop

@@ -35,7 +35,7 @@
 #include "ops/unary.h"
 #include "ops/views.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 /// Calls f.template operator()<List>(header) for the list of each family, in a fixed order.
 template <class F>

@@ -5,7 +5,7 @@
 
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 inline Shape without_last(const Shape& shape) {

@@ -21,7 +21,7 @@
 
 #include "ops/host_device.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 inline namespace formulas {
 
 // As in engine/symbols.h: the same bytes, but without symbols, which no attribute of a kernel has.

@@ -3,7 +3,7 @@
 
 #include "ops/attributes.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 /// A constant tensor.
 struct Full {

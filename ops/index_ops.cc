@@ -10,7 +10,7 @@
 #include "ops/family_parts.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 namespace {
 

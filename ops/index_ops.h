@@ -10,7 +10,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct DimAttrs {
@@ -161,3 +162,4 @@ Tensor index_copy(Operand input, int64_t dim, const Tensor& index, const Tensor&
 Tensor masked_fill(Operand input, const Tensor& mask, Operand value);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

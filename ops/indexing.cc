@@ -14,7 +14,7 @@
 #include "ops/index_ops.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 void FlatIndex::infer(const Call& call, TensorImpl* const* outputs) {

@@ -13,7 +13,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// (index tensors of one shape): the position in a row-major block of `sizes`; negative entries count from the end.
@@ -72,3 +73,4 @@ Tensor take_along_dim(Operand input, const Tensor& indices, std::optional<int64_
 Tensor nonzero(Operand input);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -11,9 +11,9 @@
 #include "ops/host_device.h"
 
 #ifdef RG_ISA
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 #else
-namespace retrograd::scalar {
+namespace retrograd::inline v0::scalar {
 #endif
 
 /// A 64-bit integer with wrap-around arithmetic; comparisons give bool.

@@ -6,7 +6,7 @@
 #include "engine/named_call.h"
 #include "ops/pooling.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 namespace {
 

@@ -20,7 +20,8 @@
 
 #include "ops/resampling.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 enum class InterpolateMode : int64_t { nearest, nearest_exact, linear, cubic, lanczos };
@@ -79,3 +80,4 @@ struct InterpolateOptions {
 Tensor interpolate(Operand input, const InterpolateOptions& options);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -9,7 +9,7 @@
 #include "ops/attributes.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 void Cat::infer(const Call& call, TensorImpl* const* outputs) {

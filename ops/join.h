@@ -3,7 +3,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// Tensors of one dtype, equal in all dims but one, concatenated along that dim.
@@ -32,3 +33,4 @@ Tensor cat(const Tensors& tensors, int64_t dim = 0, SourceLocation where = Sourc
 Tensor stack(const Tensors& tensors, int64_t dim = 0, SourceLocation where = SourceLocation::current());
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -6,7 +6,7 @@
 #include "ops/rearrange.h"
 #include "ops/unary.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 // ---- checks of the family ---------------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct LinearAlgebra {
@@ -188,3 +189,4 @@ Tensor trace(Operand input);
 Tensor matrix_power(Operand input, int64_t n);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

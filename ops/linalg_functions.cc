@@ -11,7 +11,7 @@
 #include "ops/ternary.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 ops::Factors factor(Operand x) {

@@ -8,7 +8,7 @@
 #include "ops/matmul.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 /// The dims before the last two.
 Shape batch_of(const Shape& shape);

@@ -5,7 +5,7 @@
 
 #include "ops/reduce.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 enum class Averaging : uint8_t { none, sum, mean };
 

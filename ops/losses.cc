@@ -10,7 +10,7 @@
 #include "ops/ternary.h"
 #include "ops/unary.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 namespace {
 

@@ -14,7 +14,8 @@
 
 #include "ops/elementwise.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct ClassLossAttrs {
@@ -238,6 +239,7 @@ Tensor kl_div(Operand input, const Tensor& target, std::string_view reduction = 
 Tensor cosine_similarity(Operand x1, const Tensor& x2, int64_t dim = 1, Scalar eps = 1e-8);
 
 }  // namespace retrograd
+#pragma GCC visibility pop
 
 // ---- derivatives: compiled in ops/derivatives.cc alone, as they use functions of other families ----
 #ifdef RG_DERIVATIVES
@@ -248,7 +250,7 @@ Tensor cosine_similarity(Operand x1, const Tensor& x2, int64_t dim = 1, Scalar e
 #include "ops/unary.h"
 #include "ops/widened.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 Tensor Huber::chain(const Point& p, int, const Tensor& t) {
   const Scalar delta = p.attrs<Attrs>().delta;

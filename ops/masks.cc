@@ -16,7 +16,7 @@
 #include "ops/sort.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 Tensor flat_positions(const Tensor& mask, SourceLocation where) {

@@ -14,17 +14,17 @@
 #ifdef RG_ISA
 #include "cpu/vec/vec_math.h"
 #include "ops/integers.h"
-namespace retrograd::math {
+namespace retrograd::inline v0::math {
 using namespace retrograd::cpu::RG_ISA;
 }
 #else
 #include "ops/scalar_math.h"
-namespace retrograd::math {
+namespace retrograd::inline v0::math {
 using namespace retrograd::scalar;
 }
 #endif
 
-namespace retrograd::math {
+namespace retrograd::inline v0::math {
 
 /// A number among the attributes, as V.
 template <class V>
@@ -110,7 +110,7 @@ RG_HD [[gnu::always_inline]] inline V round_decimals(V x, int64_t decimals) {
 }
 }  // namespace retrograd::math
 #else
-namespace retrograd::math {
+namespace retrograd::inline v0::math {
 
 /// A placeholder for a function of any arguments: declared only.
 struct Named {

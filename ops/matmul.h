@@ -7,7 +7,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// A product of two factors.
@@ -130,3 +131,4 @@ Tensor linear(Operand input, const Tensor& weight, const Tensor& bias = {});
 Tensor outer(Operand input, Operand vec2);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -7,7 +7,7 @@
 #include "ops/reduce.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Tensor Tensor::to(ScalarType dtype, SourceLocation where) const {
   return retrograd::to(Operand(*this, where), dtype);

@@ -14,7 +14,7 @@
 #include "ops/ternary.h"
 #include "ops/unary.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 struct Normalized {

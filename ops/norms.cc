@@ -11,7 +11,7 @@
 #include "ops/unary.h"
 #include "ops/widened.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 namespace {
 

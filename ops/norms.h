@@ -17,7 +17,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct NormalizeAttrs {
@@ -107,3 +108,4 @@ Tensor instance_norm(Operand input, const Tensor& running_mean = {}, const Tenso
                      Scalar momentum = 0.1, Scalar eps = 1e-5);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -28,7 +28,8 @@
 #include "engine/rule.h"
 #include "ops/emit.h"
 
-namespace retrograd::ops {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::ops {
 
 /// The values that a record keeps when an operand wants a gradient.
 enum class Saves : uint8_t {
@@ -170,3 +171,4 @@ struct OpList {
 };
 
 }  // namespace retrograd::ops
+#pragma GCC visibility pop

@@ -15,7 +15,7 @@
 #endif
 #include "ops/math.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 struct AdamWNumbers {
   double sign, keep, fresh1, beta2, fresh2, size, scale2, eps;

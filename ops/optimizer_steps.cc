@@ -10,7 +10,7 @@
 #include "engine/recording.h"
 #include "engine/runner.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 namespace {
 
 std::vector<TensorImpl*> cells_of(std::span<const Tensor> tensors) {

@@ -16,7 +16,8 @@
 #include "ops/op.h"
 #include "ops/optimizer_formulas.h"
 
-namespace retrograd::ops {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::ops {
 
 /// The dtypes that a parameter may have.
 inline bool may_be_updated(ScalarType dtype) {
@@ -171,3 +172,4 @@ class UpdateList {
 };
 
 }  // namespace retrograd::ops
+#pragma GCC visibility pop

@@ -13,7 +13,7 @@
 #include "ops/rearrange.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 namespace {
 

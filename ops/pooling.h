@@ -10,7 +10,8 @@
 
 #include "ops/resampling.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// Windows of a regular pool; each list has an entry for each dim of the grid.
@@ -188,3 +189,4 @@ Tensor adaptive_max_pool2d(Operand input, const AdaptiveSize& output_size);
 Tensor adaptive_max_pool3d(Operand input, const AdaptiveSize& output_size);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

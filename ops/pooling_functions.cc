@@ -7,7 +7,7 @@
 #include "engine/named_call.h"
 #include "ops/reduce.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 [[noreturn]] void refuse(std::string_view op, std::string_view text, Operand x) {

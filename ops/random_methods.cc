@@ -8,7 +8,7 @@
 #include "ops/random_ops.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 template <class Op>

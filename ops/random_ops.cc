@@ -14,7 +14,7 @@
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 Draw reserve_draw(std::string_view op, SourceLocation where) {

@@ -15,7 +15,8 @@
 #include "ops/attributes.h"
 #include "ops/creation.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// The position of a draw in the random stream.
@@ -250,3 +251,4 @@ void fill_uniform(const Tensor& x, double from, double to, SourceLocation where 
 void fill_normal(const Tensor& x, double mean, double std, SourceLocation where = SourceLocation::current());
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -14,7 +14,7 @@
 #include "ops/reduce.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 void Rearrangement::infer(const Call& call, TensorImpl* const* outputs) {

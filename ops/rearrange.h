@@ -4,7 +4,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct Rearrangement {
@@ -115,3 +116,4 @@ Tensor pad(Operand input, const IntArray& pad, std::string_view mode = "constant
            std::optional<Scalar> value = {});
 
 }  // namespace retrograd
+#pragma GCC visibility pop

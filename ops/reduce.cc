@@ -20,7 +20,7 @@
 #include "ops/unary.h"
 #include "ops/widened.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 Shape reduced_shape(const Shape& shape, const IntList& dim, bool keepdim) {

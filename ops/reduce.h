@@ -11,7 +11,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct ReduceAttrs {
@@ -242,3 +243,4 @@ Tensor any(Operand input, const IntList& dim = {}, bool keepdim = false);
 Tensor count_nonzero(Operand input, const IntList& dim = {});
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -15,7 +15,7 @@
 
 #include "ops/host_device.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 enum class Reduction : uint8_t {
   sum,

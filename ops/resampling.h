@@ -11,7 +11,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// One value for all dims of a grid, or a list of one for each; empty: not given.
 template <class T>
@@ -64,3 +65,4 @@ struct Resampling {
 
 }  // namespace ops
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -7,7 +7,7 @@
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 void check_permuted(std::string_view op, int64_t n, ScalarType dtype, SourceLocation where) {

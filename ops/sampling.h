@@ -6,7 +6,8 @@
 
 #include "ops/random_ops.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// Error(bad_argument) for an n whose numbers the dtype cannot distinguish.
@@ -70,3 +71,4 @@ Tensor randperm(int64_t n, TensorOptions options = {kInt64},
 Tensor multinomial(Operand input, int64_t num_samples, bool replacement = false);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

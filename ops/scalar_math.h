@@ -18,7 +18,7 @@
 #include <cmath>
 #endif
 
-namespace retrograd::scalar {
+namespace retrograd::inline v0::scalar {
 
 template <class T>
 struct Mask {

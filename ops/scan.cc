@@ -7,7 +7,7 @@
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 void Scan::infer(const Call& call, TensorImpl* const* outputs) {

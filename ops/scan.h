@@ -10,7 +10,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct ScanAttrs {
@@ -77,3 +78,4 @@ Tensor cumsum(Operand input, int64_t dim, std::optional<ScalarType> dtype = {});
 Tensor cumprod(Operand input, int64_t dim, std::optional<ScalarType> dtype = {});
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -9,7 +9,7 @@
 #include "ops/attributes.h"
 #include "ops/reduce.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 namespace {
 

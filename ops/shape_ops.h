@@ -5,7 +5,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct View {
@@ -165,3 +166,4 @@ Tensor t(Operand input);
 Tensor sum_to(Tensor g, const Shape& shape, SourceLocation where);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -8,7 +8,7 @@
 #include "ops/shape_ops.h"
 #include "ops/unary.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 void SoftmaxLike::infer(const Call& call, TensorImpl* const* outputs) {

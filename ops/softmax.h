@@ -7,7 +7,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct SoftmaxAttrs {
@@ -67,3 +68,4 @@ Tensor softmax(Operand input, int64_t dim, std::optional<ScalarType> dtype = {})
 Tensor log_softmax(Operand input, int64_t dim, std::optional<ScalarType> dtype = {});
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -9,7 +9,7 @@
 #include "ops/index_ops.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 void Sort::infer(const Call& call, TensorImpl* const* outputs) {

@@ -3,7 +3,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// (x): the first `count` entries of the sorted dim and their positions. Stable; nan counts as the largest. topk is the
@@ -46,3 +47,4 @@ Tensor argsort(Operand input, int64_t dim = -1, bool descending = false, bool st
 SortResult topk(Operand input, Dim k, int64_t dim = -1, bool largest = true, bool sorted = true);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -10,7 +10,7 @@
 #include "ops/binary.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 void ops::Where::infer(const Call& call, TensorImpl* const* outputs) {
   if (call.operands[0]->dtype() != kBool)

@@ -6,7 +6,8 @@
 
 #include "ops/elementwise.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// input where condition, else other. The condition is bool, the other operands have one dtype; one of them may be a
@@ -97,13 +98,14 @@ Tensor addcdiv(Operand input, Operand tensor1, Operand tensor2, Scalar value = 1
 Tensor clamp(Operand x, std::optional<Operand> min = {}, std::optional<Operand> max = {});
 
 }  // namespace retrograd
+#pragma GCC visibility pop
 
 // ---- derivatives: compiled in ops/derivatives.cc alone, as they use functions of other families ----
 #ifdef RG_DERIVATIVES
 
 #include "ops/arithmetic.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 Tensor Where::chain(const Point& p, int i, const Tensor& t) {
   return i == 1 ? where(p.in(0), t, 0) : where(p.in(0), 0, t);

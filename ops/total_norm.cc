@@ -6,7 +6,7 @@
 #include "ops/optimizer_steps.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 void TotalNorm::infer(const Call& call, TensorImpl* const* outputs) {

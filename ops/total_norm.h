@@ -7,7 +7,7 @@
 
 #include "ops/op.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// For float32, float64, bfloat16 and float16 operands of any shapes, row-major.

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 void ops::Polygamma::infer(const Call& call, TensorImpl* const* outputs) {
   if (const int64_t n = call.attrs_as<Attrs>().n; n < 1 || n > kMost)

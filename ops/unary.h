@@ -8,7 +8,8 @@
 
 #include "ops/backward.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 struct Abs : Smooth<Abs> {
@@ -542,6 +543,7 @@ Tensor nan_to_num(Operand x, Scalar nan = 0.0, std::optional<Scalar> posinf = {}
                   std::optional<Scalar> neginf = {});
 
 }  // namespace retrograd
+#pragma GCC visibility pop
 
 // ---- derivatives: compiled in ops/derivatives.cc alone, as they use functions of other families ----
 #ifdef RG_DERIVATIVES
@@ -552,7 +554,7 @@ Tensor nan_to_num(Operand x, Scalar nan = 0.0, std::optional<Scalar> posinf = {}
 #include "ops/binary.h"
 #include "ops/ternary.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 constexpr double kLn2 = std::numbers::ln2, kLn10 = std::numbers::ln10;
 

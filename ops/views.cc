@@ -12,7 +12,7 @@
 #include "ops/creation.h"
 #include "ops/family_parts.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace ops {
 namespace {
 

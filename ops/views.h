@@ -16,7 +16,8 @@
 #include "engine/geometry.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 namespace ops {
 
 /// The transpose of view op V: the operand added into zeros of `size` at the elements that V shows.
@@ -216,3 +217,4 @@ Tensors chunk(Operand input, int64_t chunks, int64_t dim = 0);
 Tensors unbind(Operand input, int64_t dim = 0);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -3,7 +3,7 @@
 
 #include "ops/shape_ops.h"
 
-namespace retrograd::ops {
+namespace retrograd::inline v0::ops {
 
 Widened::Widened(const Tensor& like)
     : dtype_(like.dtype()), wide_(dtype_ == kFloat16 || dtype_ == kBFloat16 ? kFloat32 : dtype_) {}

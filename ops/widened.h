@@ -3,7 +3,8 @@
 
 #include "ops/op.h"
 
-namespace retrograd::ops {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::ops {
 
 /// float32 for 16-bit tensors, else their own dtype: a formula made of several ops is then rounded once, at its end,
 /// and its intermediate results have the range of float32.
@@ -22,3 +23,4 @@ class Widened {
 };
 
 }  // namespace retrograd::ops
+#pragma GCC visibility pop

@@ -9,7 +9,8 @@
 
 #include "optim/optimizer.h"
 
-namespace retrograd::optim {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::optim {
 
 struct AdamWOptions {
   double lr = 1e-3;
@@ -49,3 +50,4 @@ struct AdamWAlgorithm {
 using AdamW = OptimizerOf<AdamWAlgorithm>;
 
 }  // namespace retrograd::optim
+#pragma GCC visibility pop

@@ -11,7 +11,7 @@
 #include "ops/ternary.h"
 #include "ops/total_norm.h"
 
-namespace retrograd::optim {
+namespace retrograd::inline v0::optim {
 namespace {
 
 // The existing gradients, contiguous; one that was not contiguous is replaced in its parameter.

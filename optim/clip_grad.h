@@ -5,7 +5,8 @@
 
 #include "engine/tensor.h"
 
-namespace retrograd::optim {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::optim {
 
 /// A norm, available as a number and as a tensor. While a function is recorded there is no number yet: reading it is an
 /// Error(bad_argument) that names the line of the call.
@@ -36,3 +37,4 @@ void clip_grad_value_(const Tensors& parameters, double clip_value,
                       SourceLocation where = SourceLocation::current());
 
 }  // namespace retrograd::optim
+#pragma GCC visibility pop

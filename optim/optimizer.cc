@@ -7,7 +7,7 @@
 
 #include "ops/shape_ops.h"
 
-namespace retrograd::optim {
+namespace retrograd::inline v0::optim {
 
 void Optimizer::zero_grad(bool set_to_none) {
   NoGradGuard no_grad;

@@ -32,7 +32,8 @@
 #include "ops/creation.h"
 #include "ops/optimizer_steps.h"
 
-namespace retrograd::optim {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::optim {
 
 class Optimizer {
  public:
@@ -288,3 +289,4 @@ class OptimizerOf : public Optimizer {
 };
 
 }  // namespace retrograd::optim
+#pragma GCC visibility pop

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <numbers>
 
-namespace retrograd::optim {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::optim {
 
 /// Linear warm-up to `peak`, then half a cosine down to `final` at step `steps`. As in nanoGPT, warm-up step t has peak
 /// (t + 1) / (warmup + 1).
@@ -25,3 +26,4 @@ struct CosineSchedule {
 };
 
 }  // namespace retrograd::optim
+#pragma GCC visibility pop

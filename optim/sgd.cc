@@ -7,7 +7,7 @@
 
 #include "ops/shape_ops.h"
 
-namespace retrograd::optim {
+namespace retrograd::inline v0::optim {
 
 void SGDAlgorithm::check(const Options& o, SourceLocation where) {
   const auto refuse = [&](std::string_view what, double value) {

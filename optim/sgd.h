@@ -9,7 +9,8 @@
 
 #include "optim/optimizer.h"
 
-namespace retrograd::optim {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::optim {
 
 struct SGDOptions {
   double lr = 1e-3;
@@ -54,3 +55,4 @@ struct SGDAlgorithm {
 using SGD = OptimizerOf<SGDAlgorithm>;
 
 }  // namespace retrograd::optim
+#pragma GCC visibility pop

@@ -5,7 +5,7 @@
 #include "ops/shape_ops.h"
 #include "rewrites/rules.h"
 
-namespace retrograd::rewrites {
+namespace retrograd::inline v0::rewrites {
 
 ValueId join_gradients(Match& m, std::span<const ValueId> values, int dim) {
   if (values.size() != 3) return kNoValue;

@@ -13,7 +13,7 @@
 #include "rewrites/rewrites.h"
 #include "rewrites/rules.h"
 
-namespace retrograd::rewrites {
+namespace retrograd::inline v0::rewrites {
 namespace {
 
 bool have_same_shape(const Match& m, ValueId a, ValueId b) { return is_shape_of(m, a, m.type(b).shape); }

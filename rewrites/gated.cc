@@ -4,7 +4,7 @@
 #include "rewrites/rewrites.h"
 #include "rewrites/rules.h"
 
-namespace retrograd::rewrites {
+namespace retrograd::inline v0::rewrites {
 namespace {
 
 constexpr ops::Mul::Attrs kNoNumber{};

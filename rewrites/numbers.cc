@@ -16,7 +16,7 @@
 #include "ops/unary.h"
 #include "rewrites/rules.h"
 
-namespace retrograd::rewrites {
+namespace retrograd::inline v0::rewrites {
 namespace {
 
 // The number in place of operand i of a binary op; NaN, which equals nothing, if it is a tensor or a

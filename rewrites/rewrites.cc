@@ -7,7 +7,7 @@
 #include "ops/shape_ops.h"
 #include "rewrites/rules.h"
 
-namespace retrograd::rewrites {
+namespace retrograd::inline v0::rewrites {
 
 std::span<const Rewrite> simplifications() {
   constexpr size_t kMost = 256;

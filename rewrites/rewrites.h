@@ -8,7 +8,7 @@
 
 #include "ir/passes/pass.h"
 
-namespace retrograd::rewrites {
+namespace retrograd::inline v0::rewrites {
 
 /// For arithmetic, conversions and selections; for views and copies; for sums over rows of tables.
 std::span<const ir::Rewrite> simplifications();

@@ -4,7 +4,7 @@
 #include "ir/passes/rewrite.h"
 #include "ops/op.h"
 
-namespace retrograd::rewrites {
+namespace retrograd::inline v0::rewrites {
 
 using ir::kNoValue;
 using ir::Match;

@@ -13,7 +13,7 @@
 #include "ops/views.h"
 #include "rewrites/rules.h"
 
-namespace retrograd::rewrites {
+namespace retrograd::inline v0::rewrites {
 namespace {
 
 bool same_list(const IntList& a, const IntList& b) {

@@ -8,7 +8,7 @@
 #include "ops/embedding.h"
 #include "rewrites/rules.h"
 
-namespace retrograd::rewrites {
+namespace retrograd::inline v0::rewrites {
 namespace {
 
 bool plus_rows(Match& m) {

@@ -19,7 +19,7 @@ cc_library(
 _SYSTEM = """
 package(default_visibility = ["//visibility:public"])
 
-cc_library(name = "fmt", linkopts = ["-lfmt"])
+alias(name = "fmt", actual = "@retrograd//third_party:fmt")
 
 cc_library(name = "catch2")
 

@@ -65,6 +65,13 @@ _MORE_LEVELS = {
     "amx": _LEVELS["avx512"] + ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"],
 }
 
+# The baseline of x86-64 is for machines from before 2013: a small program matters more there than its speed.
+def _small(level):
+    return select({
+        "//tools:x86_64": ["-Os"] if level == "baseline" else [],
+        "//conditions:default": [],
+    })
+
 def isa_cc_library(name, srcs, hdrs = [], deps = [], copts = [], more = [], visibility = None, **kwargs):
     """A cc_library that holds `srcs` at every level that the target CPU has: three on x86-64, else baseline.
 
@@ -84,7 +91,7 @@ def isa_cc_library(name, srcs, hdrs = [], deps = [], copts = [], more = [], visi
             name = name + "_" + level,
             srcs = srcs,
             hdrs = hdrs,
-            copts = _COPTS + copts + flags + ["-DRG_ISA=" + level, "-DEigen=Eigen_" + level],
+            copts = _COPTS + copts + flags + ["-DRG_ISA=" + level, "-DEigen=Eigen_" + level] + _small(level),
             tags = ["manual"],
             visibility = ["//visibility:private"],
             deps = deps,

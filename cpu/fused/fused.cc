@@ -16,7 +16,7 @@
 #include "cpu/parallel.h"
 #include "cpu/scratch_check.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kLeastStrip = 512;  // columns summed at once; less of a row is too short a stream

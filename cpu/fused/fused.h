@@ -14,7 +14,7 @@
 
 #include "cpu/kernels/table.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Executor::fuse for the ops of `table`.
 std::unique_ptr<FusedKernel> fuse_group(const FusedGroup& group, const KernelTable& table);

@@ -7,96 +7,121 @@
 #include "cpu/fused/fused_compose.h"
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
+#include <vector>
 
 #include "cpu/fused/levels/patterns.h"
 #include "cpu/kernels/levels/spans.h"
 #include "engine/bookkeeping.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
-// The state of matching an expression: the target and the findings so far.
-struct Match {
-  const FusedDraft& draft;
-  bool wide;
-  std::array<int, kMaxSpanInputs> in = {};
-  std::vector<int> parts = {}, inner = {};  // nodes; instructions within
-
-  const FusedDraft::Value& value(int v) const { return draft.values[static_cast<size_t>(v)]; }
-
-  // The instruction that computes a value by `op`; null if none may be computed here.
-  const FusedDraft::Instruction* enter(int v, const OpInfo* op, bool root) {
-    if (v < 0 || value(v).kind != FusedDraft::Value::Kind::result) return nullptr;
-    const FusedDraft::Instruction& i = draft.code[static_cast<size_t>(value(v).index)];
-    const OpInfo* given = i.op == &ops::accumulate ? &ops::info<ops::Add> : i.op;
-    if (given != op || i.wide != wide || i.composed || i.absorbed) return nullptr;
-    if (!root && (value(v).uses != 1 || value(v).output >= 0 || value(v).reduced)) return nullptr;
-    parts.push_back(i.parts[0]);
-    inner.push_back(value(v).index);
-    return &i;
-  }
+// A place of a pattern's expression: an op, an operand In<K>, or a number. An expression is an array of them, each op
+// before its operands.
+struct Term {
+  const OpInfo* op = nullptr;
+  int operands = 0;  // of the op
+  int input = -1;    // K
 };
 
 template <class E>
-struct Matcher;
-template <int K>
-struct Matcher<patterns::In<K>> {
-  static bool at(Match& m, int v, bool = false) {
-    m.in[K] = v;
-    return v >= 0;
-  }
-};
-template <>
-struct Matcher<patterns::Num> {
-  static bool at(Match&, int v, bool = false) { return v == FusedDraft::kNumber; }
-};
+inline constexpr int terms = 1;
 template <class Op, class... Args>
-struct Matcher<patterns::Apply<Op, Args...>> {
-  static bool at(Match& m, int v, bool root = false) {
-    const size_t parts = m.parts.size(), inner = m.inner.size();
-    const FusedDraft::Instruction* i = m.enter(v, &ops::info<Op>, root);
-    if (!i) return false;
-    std::array<int, kMaxSpanInputs> in = i->in;
-    if (operands(m, in.data())) return true;
-    if constexpr (sizeof...(Args) == 2 && (Op::traits & static_cast<uint32_t>(Trait::commutative)) != 0) {
-      m.parts.resize(parts + 1);
-      m.inner.resize(inner + 1);
-      std::swap(in[0], in[1]);
-      if (operands(m, in.data())) return true;
-    }
-    m.parts.resize(parts);
-    m.inner.resize(inner);
-    return false;
-  }
-
- private:
-  static bool operands(Match& m, const int* in) { return (Matcher<Args>::at(m, *in++) && ...); }
-};
-
+inline constexpr int terms<patterns::Apply<Op, Args...>> = 1 + (terms<Args> + ...);
 template <class E>
 inline constexpr int ops_in = 0;
 template <class Op, class... Args>
 inline constexpr int ops_in<patterns::Apply<Op, Args...>> = 1 + (ops_in<Args> + ...);
 
+template <int K>
+constexpr void write(Term*& out, std::type_identity<patterns::In<K>>) {
+  *out++ = {.input = K};
+}
+constexpr void write(Term*& out, std::type_identity<patterns::Num>) { *out++ = {}; }
+template <class Op, class... Args>
+constexpr void write(Term*& out, std::type_identity<patterns::Apply<Op, Args...>>) {
+  *out++ = {.op = &ops::info<Op>, .operands = sizeof...(Args)};
+  (write(out, std::type_identity<Args>()), ...);
+}
+template <class E>
+constexpr std::array<Term, terms<E>> expression = [] {
+  std::array<Term, terms<E>> all;
+  Term* out = all.data();
+  write(out, std::type_identity<E>());
+  return all;
+}();
+
+// Compares an expression with the instructions of a group. What is found is right after at() returned true.
+class Match {
+ public:
+  Match(const FusedDraft& draft, bool wide) : draft_(draft), wide_(wide) {}
+
+  std::array<int, kMaxSpanInputs> in = {};
+  std::vector<int> parts = {}, inner = {};  // nodes; instructions within
+
+  // Whether value v is what is written from `term` on, which is moved behind it.
+  bool at(const Term*& term, int v, bool root = false) {
+    const Term& t = *term++;
+    if (!t.op && t.input < 0) return v == FusedDraft::kNumber;
+    if (!t.op) return (in[static_cast<size_t>(t.input)] = v) >= 0;
+    const size_t had_parts = parts.size(), had_inner = inner.size();
+    const FusedDraft::Instruction* i = enter(v, t.op, root);
+    if (!i) return false;
+    const Term* const first = term;
+    if (operands(term, t.operands, i->in[0], i->in[1], i->in[2])) return true;
+    if (t.operands == 2 && t.op->is(Trait::commutative)) {
+      parts.resize(had_parts + 1);
+      inner.resize(had_inner + 1);
+      term = first;
+      if (operands(term, 2, i->in[1], i->in[0], -1)) return true;
+    }
+    parts.resize(had_parts);
+    inner.resize(had_inner);
+    return false;
+  }
+
+ private:
+  bool operands(const Term*& term, int n, int a, int b, int c) {
+    return at(term, a) && (n < 2 || at(term, b)) && (n < 3 || at(term, c));
+  }
+
+  const FusedDraft::Value& value(int v) const { return draft_.values[static_cast<size_t>(v)]; }
+
+  // The instruction that computes a value by `op`; null if none may be computed here.
+  const FusedDraft::Instruction* enter(int v, const OpInfo* op, bool root) {
+    if (v < 0 || value(v).kind != FusedDraft::Value::Kind::result) return nullptr;
+    const FusedDraft::Instruction& i = draft_.code[static_cast<size_t>(value(v).index)];
+    const OpInfo* given = i.op == &ops::accumulate ? &ops::info<ops::Add> : i.op;
+    if (given != op || i.wide != wide_ || i.composed || i.absorbed) return nullptr;
+    if (!root && (value(v).uses != 1 || value(v).output >= 0 || value(v).reduced)) return nullptr;
+    parts.push_back(i.parts[0]);
+    inner.push_back(value(v).index);
+    return &i;
+  }
+
+  const FusedDraft& draft_;
+  bool wide_;
+};
+
 struct Pattern {
-  bool (*match)(Match& m, int v);
+  const Term* expression;
   const Spans* spans;
   int ops, inputs;
 };
 
-template <class List>
-void add_patterns(std::vector<Pattern>& all) {
-  int row = 0;
-  List::for_each([&]<class E>() {
-    static_assert(patterns::inputs<E> <= kMaxSpanInputs);
-    all.push_back({[](Match& m, int v) { return Matcher<E>::at(m, v, true); }, &span_table<List>()[row++],
-                   ops_in<E>, patterns::inputs<E>});
-  });
+template <class... E>
+void add_patterns(std::vector<Pattern>& all, ops::OpList<E...>) {
+  static_assert(((patterns::inputs<E> <= kMaxSpanInputs) && ...));
+  const SpanTable spans = span_table<ops::OpList<E...>>();
+  size_t row = 0;
+  (all.push_back({expression<E>.data(), &spans[row++], ops_in<E>, patterns::inputs<E>}), ...);
 }
 template <class... Lists>
 std::vector<Pattern> patterns_of(patterns::ListOfLists<Lists...>) {
   std::vector<Pattern> all;
-  (add_patterns<Lists>(all), ...);
+  (add_patterns(all, Lists()), ...);
   std::ranges::stable_sort(all, [](const Pattern& a, const Pattern& b) { return a.ops > b.ops; });
   return all;
 }
@@ -124,8 +149,9 @@ void compose(FusedDraft& draft) {
     const FusedDraft::Instruction& i = draft.code[at];
     if (!i.op || i.absorbed) continue;
     for (const Pattern& pattern : all_patterns()) {
-      Match match{draft, i.wide};
-      if (!pattern.match(match, i.out)) continue;
+      Match match(draft, i.wide);
+      const Term* term = pattern.expression;
+      if (!match.at(term, i.out, true)) continue;
       replace(draft, at, pattern, match);
       break;
     }

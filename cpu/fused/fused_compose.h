@@ -8,7 +8,7 @@
 
 #include "cpu/fused/fused_draft.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Marks instructions of the draft as composed, and the instructions that they replace as absorbed.
 void compose(FusedDraft& draft);

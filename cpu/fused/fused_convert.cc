@@ -12,7 +12,7 @@
 #include "cpu/kernels/levels/copy_rows.h"
 #include "ops/convert.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 template <class T, class D>

@@ -8,7 +8,7 @@
 #include "cpu/kernels/levels/spans.h"
 #include "engine/dtype.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// A tile to elements of a dtype.
 Span store_span(bool wide, ScalarType to);

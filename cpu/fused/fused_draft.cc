@@ -14,7 +14,7 @@
 #include "ops/full.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 // Outputs from this size on are streamed: no cache would hold them until they are read.

@@ -15,7 +15,7 @@
 #include "cpu/kernels/reduce.h"
 #include "cpu/kernels/table.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 inline constexpr int kMaxSpanInputs = 4;
 

@@ -10,7 +10,7 @@
 
 #include "cpu/fused/fused_compose.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 using Kind = FusedDraft::Value::Kind;

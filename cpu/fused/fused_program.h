@@ -14,7 +14,7 @@
 
 #include "cpu/fused/fused_draft.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 struct FusedInstruction {
   Span span;

@@ -14,7 +14,7 @@
 #include "cpu/division.h"
 #include "engine/prefetch.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kLeastFetched = 16;                         // elements, a line of floats

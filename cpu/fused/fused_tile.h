@@ -15,7 +15,7 @@
 #include "cpu/fused/levels/stream_span.h"
 #include "cpu/kernels/layout.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Access to one input in one run.
 class FusedSide {

@@ -13,7 +13,7 @@
 #include "cpu/gemm/gemm_slab.h"
 #include "cpu/levels.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 using namespace gemm_detail;
 

@@ -14,7 +14,7 @@
 
 #include "engine/float_formats.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// A matrix somewhere in memory; strides in elements, of any sign, 0 included.
 template <class T>

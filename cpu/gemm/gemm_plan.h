@@ -25,7 +25,7 @@
 #include "cpu/gemm/levels/gemm_kernels.h"
 #include "cpu/parallel.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 namespace gemm_detail {
 

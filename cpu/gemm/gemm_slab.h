@@ -15,7 +15,7 @@
 #include "cpu/scratch.h"
 #include "engine/prefetch.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 namespace gemm_detail {
 

@@ -8,7 +8,7 @@
 #include "cpu/kernels/row_access.h"
 #include "ops/norms.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// The layout of a weight or bias, dense in the order of its dims, relative to the rows of x.
 class AffineLayout {

@@ -21,7 +21,7 @@
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 using gemm_detail::transposed;

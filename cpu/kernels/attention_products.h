@@ -13,7 +13,7 @@
 #include "cpu/gemm/levels/gemm_kernels.h"
 #include "cpu/scratch.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 template <class T>
 class PackedRight {

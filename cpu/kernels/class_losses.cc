@@ -15,7 +15,7 @@
 #include "cpu/parallel.h"
 #include "ops/losses.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 // Rows along the classes, and the class of each: -1 if it is ignored.

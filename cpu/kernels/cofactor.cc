@@ -8,7 +8,7 @@
 
 #include <Eigen/LU>
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 template <class T>

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// `a` (n, n) becomes its matrix of cofactors, the derivative of its determinant.
 void cofactors(float* a, int64_t n);

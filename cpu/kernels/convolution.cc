@@ -13,7 +13,7 @@
 #include "cpu/kernels/table.h"
 #include "ops/convolution.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 int64_t make_runs(const Sweep& s, int64_t begin, int64_t end, ConvolutionRun* runs) {
   const SweepAxis(&a)[3] = s.axis;

@@ -19,7 +19,7 @@
 #include "cpu/division.h"
 #include "cpu/kernels/levels/convolution_rows.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 struct SweepAxis {
   int64_t in = 1, out = 1, kernel = 1;              // sizes

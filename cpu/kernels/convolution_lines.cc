@@ -14,7 +14,7 @@
 #include "cpu/scratch.h"
 #include "engine/symbols.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kStagedBytes = 256 << 10;  // of a band, if it has more than one line

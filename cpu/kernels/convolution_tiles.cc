@@ -17,7 +17,7 @@
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kDepth = 256;             // rows of a strip, if a channel has no more

@@ -12,7 +12,7 @@
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kWeightStripRows = 128;                  // about, unless a channel has more

@@ -15,7 +15,7 @@
 #include "ops/full.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kCopyGrain = 32768;  // elements a chunk

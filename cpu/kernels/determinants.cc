@@ -12,7 +12,7 @@
 #include "cpu/kernels/table.h"
 #include "ops/linalg.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 // The sign of a permutation, by its cycles. `seen` has room for n.

@@ -14,7 +14,7 @@
 #include "cpu/parallel.h"
 #include "engine/each_field.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kSpanTile = 512;

@@ -8,7 +8,7 @@
 #include "cpu/kernels/levels/spans.h"
 #include "engine/executor.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Applies the kernels `spans` to a call whose operands broadcast to the output.
 void elementwise(const Call& call, TensorImpl& output, const Spans& spans);

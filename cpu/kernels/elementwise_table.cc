@@ -10,7 +10,7 @@
 #include "engine/bookkeeping.h"
 #include "ops/elementwise_list.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 template <class Op, class List>

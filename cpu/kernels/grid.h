@@ -10,7 +10,7 @@
 
 #include "cpu/kernels/layout.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 class Grid {
  public:

@@ -10,7 +10,7 @@
 #include "ops/interpolate.h"
 #include "ops/pooling.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 GridMap average_map(const ops::AvgPoolAttrs& attrs, const TensorImpl& x, const TensorImpl& y);
 GridMap adaptive_map(const ops::GridSize& attrs, const TensorImpl& x, const TensorImpl& y);

@@ -16,7 +16,7 @@
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 // Of an index in range neither p nor size - 1 - p has its sign bit.
 void check_range(const Call& call, const TensorImpl& index, int64_t size) {

@@ -10,7 +10,7 @@
 #include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/table.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 inline constexpr int64_t kIndexGrain = 16384;  // elements a chunk
 

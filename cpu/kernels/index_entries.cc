@@ -14,7 +14,7 @@
 #include "ops/embedding.h"
 #include "ops/index_ops.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 // A row-major tensor as [outer, entries, inner].

@@ -15,7 +15,7 @@
 #include "cpu/kernels/row_access.h"
 #include "cpu/kernels/table.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 using ops::InterpolateMode;

@@ -8,7 +8,7 @@
 #include "cpu/kernels/elementwise.h"
 #include "cpu/kernels/table.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 void cat(const Call& call, TensorImpl* const* outputs) {

@@ -12,7 +12,7 @@
 #include "engine/tensor_impl.h"
 #include "ops/convert.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 struct Layout {
   int rank = 0;

@@ -13,7 +13,7 @@
 #include "cpu/kernels/matrix_items.h"
 #include "cpu/kernels/table.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 void FirstFailure::report(const Call& call, Category category, std::string_view text) const {
   const int64_t item = first_.load();

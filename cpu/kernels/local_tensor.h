@@ -15,7 +15,7 @@
 #include "cpu/scratch.h"
 #include "engine/tensor_impl.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// A row-major tensor without values.
 class LocalTensor {

@@ -15,7 +15,7 @@
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 // A factor of a product: matrices in the last two dims, batch dims before them.

@@ -15,7 +15,7 @@
 #include "cpu/scratch.h"
 #include "engine/op.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// The last `inner` dims (one or two) of a tensor, of any strides, as one item per batch entry.
 template <class T>

@@ -17,7 +17,7 @@
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 // mean and rstd are dense, in the compute type.

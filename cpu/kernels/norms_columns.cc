@@ -12,7 +12,7 @@
 #include "cpu/kernels/levels/softmax_norm_rows.h"
 #include "cpu/parallel.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kNormStrip = 512, kLines = 128;

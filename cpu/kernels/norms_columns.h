@@ -8,7 +8,7 @@
 
 #include "cpu/kernels/affine_layout.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Whether rows of a normalisation along `dim` with result y are adjacent, and have one weight and bias each: then
 /// all tensors of y's shape must be row-major.

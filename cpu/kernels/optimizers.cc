@@ -14,7 +14,7 @@
 #include "cpu/parallel.h"
 #include "ops/optimizer_steps.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kLeastChunk = 1 << 13, kMostChunk = 1 << 18;  // elements

@@ -10,7 +10,7 @@
 #include "cpu/parallel.h"
 #include "ops/rearrange.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 int64_t modulo(int64_t a, int64_t n) { return (a % n + n) % n; }
@@ -78,12 +78,30 @@ class Padding {
   /// Calls f(padded row) for those that show a row, in order.
   template <class F>
   void for_showing(int64_t row, const F& f) const {
-    int64_t entry[kMaxRank];
-    for (int k = rank() - 2; k >= 0; --k) {
-      entry[k] = row % dims_.dim[k].small;
-      row /= dims_.dim[k].small;
+    const int depth = rank() - 1;
+    if (depth == 0) return f(0);
+    int64_t first[kMaxRank], end[kMaxRank], at[kMaxRank];  // of a dim: places in `showing` for this row
+    int64_t before[kMaxRank] = {};                         // the entry of the dims before it
+    for (int k = depth - 1; k >= 0; --k) {
+      const Dim& d = dims_.dim[k];
+      first[k] = at[k] = d.begin[row % d.small];
+      end[k] = d.begin[row % d.small + 1];
+      row /= d.small;
     }
-    showing_from(0, 0, entry, f);
+    for (int k = 0; k >= 0;) {
+      if (at[k] == end[k]) {
+        --k;
+        continue;
+      }
+      const Dim& d = dims_.dim[k];
+      const int64_t entry = before[k] * d.large + d.showing[at[k]++];
+      if (k + 1 == depth) {
+        f(entry);
+      } else {
+        before[++k] = entry;
+        at[k] = first[k];
+      }
+    }
   }
 
  private:
@@ -129,14 +147,6 @@ class Padding {
     for (int64_t i = 0; i < d.large; ++i) ++d.begin[d.shown[i] + 2];
     for (int64_t s = 2; s < d.small + 2; ++s) d.begin[s] += d.begin[s - 1];
     for (int64_t i = 0; i < d.large; ++i) d.showing[d.begin[d.shown[i] + 1]++] = i;
-  }
-
-  template <class F>
-  void showing_from(int k, int64_t row, const int64_t* entry, const F& f) const {
-    if (k == rank() - 1) return f(row);
-    const Dim& d = dims_.dim[k];
-    for (int64_t i = d.begin[entry[k]]; i < d.begin[entry[k] + 1]; ++i)
-      showing_from(k + 1, row * d.large + d.showing[i], entry, f);
   }
 
   int rank() const { return dims_.rank; }

@@ -15,7 +15,7 @@
 #include "engine/philox.h"
 #include "ops/dropout.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kRandomTile = 1024, kRandomGrain = 16 * kRandomTile;  // elements, multiples of a Philox block

@@ -15,7 +15,7 @@
 #include "ops/copy.h"
 #include "ops/views.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kRearrangeGrain = 32768;

@@ -13,7 +13,7 @@
 #include "cpu/kernels/table.h"
 #include "ops/reduce.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 // out[first + k] = results[k], converted.

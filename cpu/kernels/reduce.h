@@ -9,7 +9,7 @@
 #include "cpu/kernels/levels/reduce_rows.h"
 #include "cpu/kernels/row_access.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// An op that computes one number from each row: the reduction of the row's elements, and the number computed from
 /// it. `n`: elements of a row.

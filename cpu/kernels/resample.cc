@@ -14,7 +14,7 @@
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 // Elements that a band reads and writes: few enough for the first cache.

@@ -9,7 +9,7 @@
 #include "cpu/kernels/windows.h"
 #include "engine/tensor_impl.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 struct GridMap {
   enum class Division : uint8_t { none, before, after };

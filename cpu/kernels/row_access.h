@@ -11,7 +11,7 @@
 #include "cpu/scratch.h"
 #include "engine/op.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Elements that one chunk of a parallel loop takes: below it a parallel region costs more than it gains.
 inline constexpr int64_t kRowGrain = 32768;

@@ -13,7 +13,7 @@
 #include "cpu/kernels/row_access.h"
 #include "cpu/parallel.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// f(std::integral_constant<Reduction, kind>) for a kind that is known when the program runs.
 template <class F>

@@ -22,7 +22,7 @@
 #include "cpu/scratch.h"
 #include "engine/philox.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kSamplingGrain = 16384;  // weights and samples a chunk

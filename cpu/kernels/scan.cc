@@ -16,7 +16,7 @@
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 /// The element at place i in the direction of the scan.

@@ -13,7 +13,7 @@
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kShort = 32;  // rows up to this length are turned

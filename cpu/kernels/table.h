@@ -12,7 +12,7 @@
 #include "cpu/kernels/levels/spans.h"
 #include "engine/executor.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Kernels by the address of their OpInfo: an open-addressed table, read-only once made.
 class KernelTable {

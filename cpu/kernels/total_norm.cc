@@ -15,7 +15,7 @@
 #include "cpu/scratch.h"
 #include "ops/total_norm.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 namespace {
 
 constexpr int64_t kChunk = 1 << 14;  // elements: small enough to share out, large enough to pay for it

@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 int64_t Axis::taps() const { return count.empty() ? 0 : *std::max_element(count.begin(), count.end()); }
 

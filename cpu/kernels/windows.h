@@ -11,7 +11,7 @@
 
 #include "cpu/kernels/levels/window_rows.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 struct Axis {
   int64_t in = 1, step = 1;

@@ -24,7 +24,7 @@
 
 #include "cpu/vec/vec_native.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 /// The IEEE format of T and its vector types: `mantissa` bits are stored explicitly. (GCC loses the vector
 /// attribute of a typedef that depends on a template parameter, hence two written out specialisations.)

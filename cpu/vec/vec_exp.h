@@ -11,7 +11,7 @@
 
 #include "cpu/vec/vec.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 /// c[0] + c[1] x + c[2] x^2 + ..., in two or four interleaved chains (one would wait for each product).
 template <class T, int N>

@@ -20,7 +20,7 @@
 #include "cpu/vec/vec_special.h"
 #include "cpu/vec/vec_trig.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 /// sqrt(x^2 + y^2) without overflow in between; inf if either is inf, even if the other is NaN.
 inline Vec<double> hypot(Vec<double> x, Vec<double> y) {

@@ -16,7 +16,7 @@
 #error "RG_ISA must name the instruction set level: baseline, avx2 or avx512"
 #endif
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 #if defined(__AVX512F__)
 

@@ -10,7 +10,7 @@
 
 #include "cpu/vec/vec_special.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 /// x^-n for n >= 1.
 inline Vec<double> inverse_power(Vec<double> x, int n) {

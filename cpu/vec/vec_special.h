@@ -11,7 +11,7 @@
 #include "cpu/vec/vec_exp.h"
 #include "cpu/vec/vec_trig.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 template <class T>
 struct ErfConstants;

@@ -8,7 +8,7 @@
 
 #include "cpu/vec/vec_exp.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 inline constexpr double kMaxReduced = 1e5;
 inline constexpr double kHalfPiPart1 = 0x1.921fb5444p+0, kHalfPiPart2 = 0x1.68c234c4cp-39,

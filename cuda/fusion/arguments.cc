@@ -9,7 +9,7 @@
 #define RG_TARGET parameters
 #include "cuda/kernels/strided.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 namespace {
 
 constexpr int kMostElements = 32;  // that a thread reads and writes: they are in registers at the same time

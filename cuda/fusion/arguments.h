@@ -10,7 +10,7 @@
 
 #include "cuda/fusion/source.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 /// The layout of the tensors of a run.
 class Placement {

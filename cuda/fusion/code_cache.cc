@@ -11,7 +11,7 @@
 #include "io/cache_entry.h"
 #include "io/private_folder.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 namespace {
 
 constexpr std::string_view kMagic = "retrograd kernel cache 1\n", kEnding = ".kernel";

@@ -9,7 +9,7 @@
 
 #include "cuda/fusion/compiler.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 class CodeCache {
  public:

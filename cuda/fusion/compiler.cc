@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 std::vector<std::string> compile_options(int architecture) {
   return {fmt::format("--gpu-architecture=sm_{}", architecture),

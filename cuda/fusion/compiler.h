@@ -4,7 +4,7 @@
 
 #include "cuda/fusion/source.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 class Compiler {
  public:

@@ -1,7 +1,7 @@
 // A build without the toolkit has no compiler: see cuda/fusion/compiler_nvrtc.cc.
 #include "cuda/fusion/compiler.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 Compiler* nvrtc() { return nullptr; }
 std::string nvrtc_problem() { return "built without CUDA"; }

@@ -10,7 +10,7 @@
 #include "cuda/fusion/compiler.h"
 #include "cuda/open_library.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 namespace {
 
 constexpr int kMajor = CUDART_VERSION / 1000, kMinor = CUDART_VERSION % 1000 / 10;

@@ -7,7 +7,7 @@ cat <<'EOF'
 
 #include "cuda/fusion/compiler.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 namespace {
 
 EOF

@@ -12,7 +12,7 @@
 #include "cuda/kernels/reduce.cuh"
 #include "cuda/kernels/strided.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 // ---- nodes ----
 

@@ -9,7 +9,7 @@
 #include "cuda/scratch.h"
 #include "engine/runner.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 namespace {
 
 constexpr int64_t kThreads = 256;  // of a block: cuda/kernels/launch.h

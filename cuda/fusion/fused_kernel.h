@@ -4,7 +4,7 @@
 #include "cuda/fusion/arguments.h"
 #include "cuda/fusion/kernel_store.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 /// The kernels of the process; null if groups are not fused.
 KernelStore* store();

@@ -7,7 +7,7 @@
 
 #include "cuda/fusion/fused_kernel.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace fusion {
 namespace {
 

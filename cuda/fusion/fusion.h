@@ -25,7 +25,7 @@
 #include "cuda/gpu.h"
 #include "engine/executor.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// Since the start of the process.
 struct FusionStats {

@@ -6,7 +6,7 @@
 #include "engine/each_field.h"
 #include "ops/full.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 namespace {
 
 class Reader {

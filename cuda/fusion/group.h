@@ -10,7 +10,7 @@
 
 #include "cuda/fusion/op_table.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 /// Groups with more inputs or nodes are left to single kernels.
 inline constexpr size_t kMostInputs = 16, kMostNodes = 64;

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 std::shared_ptr<const LoadedKernel> KernelStore::get(Gpu& gpu, const Source& source) {
   std::lock_guard lock(mutex_);

@@ -16,7 +16,7 @@
 #include "cuda/fusion/code_cache.h"
 #include "cuda/gpu.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 /// A kernel, and the kernels that merge the parts of its reductions. The handles are valid when is_ready().
 class LoadedKernel {

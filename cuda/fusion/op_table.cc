@@ -11,17 +11,19 @@
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 namespace {
 
-// "ops::Backward<ops::Gelu>": as GCC writes it in the name of a function, within namespace retrograd.
+// "ops::Backward<ops::Gelu>": as GCC writes it in the name of a function, without "retrograd::v0::", the namespace of the
+// library and that of its version.
 template <class Op>
 std::string name_of() {
   std::string text = __PRETTY_FUNCTION__;
   text.erase(0, text.find("Op = ") + 5);
   text.erase(text.find_first_of(";]"));
   const std::string ours = "retrograd::";
-  for (size_t at; (at = text.find(ours)) != std::string::npos;) text.erase(at, ours.size());
+  for (size_t at; (at = text.find(ours)) != std::string::npos;)
+    text.erase(at, text.find("::", at + ours.size()) + 2 - at);
   return text;
 }
 

@@ -7,7 +7,7 @@
 #include "cuda/kernels/reduce_call.h"
 #include "engine/executor.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 /// An op with a formula.
 struct Formula {

@@ -12,7 +12,7 @@
 #include "ops/full.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 namespace {
 
 constexpr size_t kReadAtOnce = 4;  // elements of all inputs that a thread of a reduction reads together

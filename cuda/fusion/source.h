@@ -17,7 +17,7 @@
 
 #include "cuda/fusion/group.h"
 
-namespace retrograd::cuda::fusion {
+namespace retrograd::inline v0::cuda::fusion {
 
 /// How a kernel reads an input, N neighbours at a time. All but the first two use strides.
 enum class Access : uint8_t {

@@ -6,7 +6,7 @@
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 // A side (..., rows, columns), or with `is_column` (..., rows).

@@ -8,7 +8,7 @@
 
 #include "cuda/kernels/attention.cuh"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 // State of a block for each of its queries.

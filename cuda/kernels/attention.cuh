@@ -10,7 +10,7 @@
 #include "cuda/kernels/tiles.h"
 #include "ops/scalar_math.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 template <class C>
 RG_HD C exponential(C x) {

@@ -9,7 +9,7 @@
 
 #include "cuda/kernels/attention.cuh"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 // One warp for each query: g . out.

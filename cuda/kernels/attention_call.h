@@ -8,7 +8,7 @@
 
 struct CUstream_st;
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// query (..., queries, depth), key (..., keys, depth), value (..., keys, width), g and out (..., queries, width), lse
 /// (..., queries): a column. All have one type, except that lse is float for 16-bit types; results are dense.

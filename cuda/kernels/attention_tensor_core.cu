@@ -16,7 +16,7 @@
 
 #include "cuda/kernels/attention_tensor_core.cuh"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 template <int d>

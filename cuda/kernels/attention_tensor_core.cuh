@@ -16,7 +16,7 @@
 #include "cuda/kernels/attention.cuh"
 #include "cuda/kernels/tensor_core.cuh"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 inline constexpr float kLog2OfE = 1.4426950408889634f;
 inline constexpr int kOfPiece = 8;   // elements of 16 bits

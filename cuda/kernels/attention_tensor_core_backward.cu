@@ -24,7 +24,7 @@
 
 #include "cuda/kernels/attention_tensor_core.cuh"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 enum class Of { query, key };

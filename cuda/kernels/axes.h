@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 template <int Sides>
 struct Axes {

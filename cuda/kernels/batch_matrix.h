@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 struct BatchMatrix {
   void* data = nullptr;

@@ -6,7 +6,7 @@
 #include "cuda/kernels/table.h"
 #include "ops/losses.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 // `x` is the operand with the classes.

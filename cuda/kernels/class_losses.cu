@@ -7,7 +7,7 @@
 // Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/note.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 constexpr int64_t kNone = -1;

@@ -5,7 +5,7 @@
 #include "cuda/fault.h"
 #include "cuda/kernels/rows_call.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// Rows are along the classes. For a target, the gradient of a loss, and stats, a row is one element; stats has the
 /// largest logits of all samples before their log_sums. A target that is not a class is ignored; forward ops record it

@@ -15,7 +15,7 @@
 #include "cuda/kernels/strided.h"
 #include "cuda/kernels/tiles.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 constexpr int kTile = 64;

@@ -11,7 +11,7 @@
 
 struct CUstream_st;
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 enum class Element : uint8_t;
 

@@ -14,7 +14,7 @@
 #include "cuda/kernels/elementwise.h"
 #include "cuda/scratch.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 std::optional<DnnType> type_of(ScalarType dtype) {

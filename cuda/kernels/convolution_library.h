@@ -4,7 +4,7 @@
 #include "cuda/kernels/convolution_call.h"
 #include "engine/op.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// The three sides; `c.wanted` of them is the result.
 struct ConvolutionTensors {

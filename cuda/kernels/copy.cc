@@ -11,7 +11,7 @@
 #include "ops/full.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 int64_t bytes_of(const TensorImpl& x) {

@@ -3,7 +3,7 @@
 #include "cuda/kernels/elementwise.cuh"
 #include "cuda/kernels/launchers.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 struct Same : ops::Elementwise<1> {

@@ -10,7 +10,7 @@
 #include "cuda/kernels/table.h"
 #include "ops/linalg.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 // Runs facts() for operands 1 and 2, with the outputs that `wanted` asks for; writes the permutation, dense, to `rows`.

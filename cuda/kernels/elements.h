@@ -8,7 +8,7 @@
 #include "engine/float_formats.h"
 #include "ops/convert.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// The numbers equal those of ScalarType.
 enum class Element : uint8_t { f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, u8, b8 };

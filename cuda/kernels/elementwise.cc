@@ -11,7 +11,7 @@
 #include "ops/elementwise_list.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 static_assert(static_cast<int>(ScalarType::Bool) == 9 && kScalarTypeCount == 10,

@@ -11,7 +11,7 @@
 #include "ops/ternary.h"
 #include "ops/unary.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 template <class List>
 const ElementwiseRow* rows();

@@ -15,7 +15,7 @@
 #include "cuda/kernels/formula.cuh"
 #include "cuda/kernels/strided.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 template <class T, int arity>
 struct DirectCall {

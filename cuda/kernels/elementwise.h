@@ -5,7 +5,7 @@
 #include "cuda/kernels/elementwise_call.h"
 #include "engine/op.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// The type that operands of a dtype are computed in: float32 for the narrower floats, int64 for integers and bool.
 ScalarType compute_type(ScalarType dtype);

@@ -8,7 +8,7 @@
 
 #include "cuda/kernels/elementwise.cuh"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 template const ElementwiseRow* rows<ops::ArithmeticOps>();
 template const ElementwiseRow* rows<ops::BinaryOps>();

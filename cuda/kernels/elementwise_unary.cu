@@ -3,7 +3,7 @@
 
 #include "cuda/kernels/elementwise.cuh"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 template const ElementwiseRow* rows<ops::UnaryOps>();
 

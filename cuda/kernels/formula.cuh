@@ -6,7 +6,7 @@
 #include "cuda/kernels/elements.h"
 #include "ops/elementwise.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 // How an element that is stored as T is computed: in numbers of type V.
 template <class T>

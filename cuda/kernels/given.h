@@ -5,7 +5,7 @@
 // start (HeldNumbers, cuda/graph.h).
 #pragma once
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// N: plain data, of at most HeldNumbers::kMost bytes, all of which are initialised.
 template <class N>

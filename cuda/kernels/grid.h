@@ -6,7 +6,7 @@
 #include "cuda/kernels/axes.h"
 #include "cuda/kernels/strided.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 /// `axes` has elements.
 template <int Sides>

@@ -10,7 +10,7 @@
 #include "cuda/kernels/strided.h"
 #include "ops/scalar_math.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 template <class C>

@@ -19,7 +19,7 @@
 #include "ops/indexing.h"
 #include "ops/views.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 int width_of(const TensorImpl& x) { return static_cast<int>(element_size(x.dtype())); }

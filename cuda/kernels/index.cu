@@ -10,7 +10,7 @@
 #include "cuda/kernels/grid.h"
 #include "cuda/kernels/note.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 template <class T>

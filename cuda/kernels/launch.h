@@ -24,7 +24,7 @@ struct CUstream_st;
 #define RG_TARGET host_code
 #endif
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 using StreamHandle = CUstream_st*;
 

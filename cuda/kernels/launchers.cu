@@ -3,7 +3,7 @@
 
 #include "cuda/kernels/launch.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 #define RG_DECLARE(name, Type) void add_##name##_launchers(Launchers& all);
 RG_CUDA_FAMILIES(RG_DECLARE)

@@ -5,7 +5,7 @@
 
 #include "cuda/kernels/families.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 #define RG_DECLARE(name, Type) struct Type;
 RG_CUDA_FAMILIES(RG_DECLARE)

@@ -15,7 +15,7 @@
 #include <cub/device/device_scan.cuh>
 #include <cub/warp/warp_scan.cuh>
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 /// S: a step; op(first, then) combines two.
 template <class S>

@@ -22,7 +22,7 @@
 #include <cub/warp/warp_merge_sort.cuh>
 #endif
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 /// Entries of a thread in a team.
 inline constexpr int kSortItems = 8;
@@ -45,7 +45,7 @@ struct Sorted {
 
 #if defined(__CUDACC__)
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 template <class E, int T>
 struct TeamSort {

@@ -10,7 +10,7 @@
 #include "cuda/kernels/linalg_run.h"
 #include "cuda/kernels/table.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 void lu_factor_kernel(const Call& call, TensorImpl* const* outputs) {

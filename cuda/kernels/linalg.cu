@@ -5,7 +5,7 @@
 // Included after launch.h, since it needs RG_TARGET.
 #include "cuda/kernels/linalg.cuh"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 void add_linalg_launchers(Launchers& all) {
   static const LinalgLaunchers own{

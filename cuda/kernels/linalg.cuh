@@ -7,7 +7,7 @@
 #include "cuda/kernels/tiles.h"
 #include "ops/scalar_math.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 // Of linalg_parts.cu, linalg_factor.cu and linalg_solve.cu.
 const MatrixLaunchers& matrix_launchers();

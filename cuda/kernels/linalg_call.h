@@ -13,7 +13,7 @@
 
 struct CUstream_st;
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 struct MatrixBatch {
   int64_t count = 1;

@@ -11,7 +11,7 @@
 #include "cuda/solver.h"
 #include "ops/linalg.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 // The library computes one matrix after the other, each with the whole device; retrograd's own kernels compute all of

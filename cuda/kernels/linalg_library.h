@@ -5,7 +5,7 @@
 
 #include "cuda/kernels/linalg_run.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// Whether the library is available and to be used for `count` matrices of order n.
 bool asks_library(Gpu& gpu, int64_t n, int64_t count);

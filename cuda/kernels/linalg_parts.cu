@@ -6,7 +6,7 @@
 #include "cuda/kernels/linalg.cuh"
 #include "cuda/kernels/note.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 __device__ inline int64_t first_of_thread() { return static_cast<int64_t>(blockIdx.x) * kThreads + me(); }

@@ -4,7 +4,7 @@
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/linalg_library.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 LinalgRun::LinalgRun(const Call& call)
     : call(call),

@@ -10,7 +10,7 @@
 #include "cuda/scratch.h"
 #include "engine/op.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 class KernelTable;
 

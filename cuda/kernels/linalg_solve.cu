@@ -9,7 +9,7 @@
 // Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/linalg.cuh"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 constexpr int kTile = 32, kGroups = kThreads / kTile, kOwn = kTile / kGroups;

@@ -17,7 +17,7 @@
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 constexpr int64_t kLeastOfBlock = 2048;  // terms that a whole block shares

@@ -9,7 +9,7 @@
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.cuh"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 template <class Rows>

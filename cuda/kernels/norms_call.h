@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/rows_call.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// Rows are along the normalised dims. Weight and bias, with the strides of their own dims and 0 along the others, may
 /// be absent.

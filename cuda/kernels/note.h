@@ -6,7 +6,7 @@
 
 #include "cuda/fault.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 /// Whether this thread is the one that fills in the fault.
 __device__ inline bool takes_note(const FaultNote& note, FaultKind kind) {

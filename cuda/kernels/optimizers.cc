@@ -15,7 +15,7 @@
 #include "ops/optimizer_steps.h"
 #include "ops/total_norm.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 void require_dense(const Call& call) {

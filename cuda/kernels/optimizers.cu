@@ -10,7 +10,7 @@
 // Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/elements.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 /// The row of a table that a block belongs to: the last one that begins at the block or before.

@@ -11,7 +11,7 @@
 #include "engine/philox.h"
 #include "ops/dropout.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 constexpr uint64_t kAllDims = ~uint64_t{0};

@@ -11,7 +11,7 @@
 #include "cuda/kernels/note.h"
 #include "engine/philox.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 template <class C>

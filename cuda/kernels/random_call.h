@@ -8,7 +8,7 @@
 #include "cuda/kernels/given.h"
 #include "cuda/kernels/rows_call.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 enum class Distribution : uint8_t {
   uniform,      // a + (b - a) u

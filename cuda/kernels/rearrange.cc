@@ -12,7 +12,7 @@
 #include "cuda/kernels/table.h"
 #include "ops/join.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 void cat(const Call& call, TensorImpl* const* outputs) {

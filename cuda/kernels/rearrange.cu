@@ -8,7 +8,7 @@
 // Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/grid.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 template <class T>

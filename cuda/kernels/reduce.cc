@@ -14,7 +14,7 @@
 #include "cuda/scratch.h"
 #include "ops/reduce.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 

@@ -14,7 +14,7 @@
 #include "ops/accumulated.h"
 #include "ops/scalar_math.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 template <Reduction kind, class V>
 RG_HD Partial<V> nothing() {

@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/reduce_call.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// Sets rows_first, lanes and splits of a call from its dims: by sizes and strides only, so that results do not depend
 /// on the device. rows.numel > 0.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 constexpr int64_t kLeastOfPart = 4096;  // elements

@@ -13,7 +13,7 @@
 #include "cuda/kernels/strided.h"
 #include "ops/scalar_math.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 /// Elements of a pack, by compute type.
 template <class C>

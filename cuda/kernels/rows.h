@@ -4,7 +4,7 @@
 #include "cuda/kernels/rows_call.h"
 #include "engine/op.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// `x` broadcast to `shape` (the last dims are its own), in rows along the dims of the mask. Null gives a side without
 /// data.

@@ -7,7 +7,7 @@
 
 #include "cuda/kernels/reduce_call.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 struct RowSide {
   void* data = nullptr;  // null: an absent operand

@@ -18,7 +18,7 @@
 #include "ops/shape_ops.h"
 #include "ops/sort.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 // Runs an op on the device, without a record; returns result 0.

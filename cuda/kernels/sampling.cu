@@ -10,7 +10,7 @@
 #include "engine/philox.h"
 #include "ops/scalar_math.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 __device__ double uniform_of(const SamplingCall& call, int64_t i) {

@@ -6,7 +6,7 @@
 
 struct CUstream_st;
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 struct SamplingCall {
   const double* weights = nullptr;

@@ -11,7 +11,7 @@
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 constexpr int64_t kBytesOfPart = 16;

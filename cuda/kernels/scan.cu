@@ -19,7 +19,7 @@
 // Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/library_scan.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 template <class C>

@@ -3,7 +3,7 @@
 
 #include "cuda/kernels/rows_call.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// In the order of ops::ScanOps.
 enum class ScanKind : uint8_t { sum, product, recurrence, shift };

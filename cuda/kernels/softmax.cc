@@ -7,7 +7,7 @@
 #include "cuda/kernels/softmax_call.h"
 #include "cuda/kernels/table.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 template <SoftmaxKind kind>

@@ -3,7 +3,7 @@
 
 #include "cuda/kernels/rows_call.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// In the order of ops::SoftmaxOps.
 enum class SoftmaxKind : uint8_t { softmax, log_softmax, softmax_backward, log_softmax_backward };

@@ -11,7 +11,7 @@
 #include "cuda/scratch.h"
 #include "ops/sort.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 namespace {
 
 // Lines of this length are sorted one by one: they fill the device, and keys are shorter. Groups of shorter ones have

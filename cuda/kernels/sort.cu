@@ -8,7 +8,7 @@
 #include "cuda/kernels/grid.h"
 #include "cuda/kernels/library_sort.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
 
 // Nan is the largest, -0 counts as 0. `infinity`: the bits of the largest number.

@@ -5,7 +5,7 @@
 
 #include "engine/op.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 /// order[k]: the position of the k-th of n keys, which are in [-1, most); equal ones keep their order. Device memory.
 /// For this call, on Gpu::current(). Error(unsupported) from 2^32 - 1 keys on.

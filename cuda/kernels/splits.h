@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 inline constexpr int kThreadsOfBlock = 256;
 inline constexpr int64_t kBlocks = 512;       // with fewer, long sums are split into parts

@@ -10,7 +10,7 @@
 #include "cuda/kernels/elementwise_call.h"
 #include "cuda/kernels/reduce_call.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 /// The upper half of the product.
 RG_HD inline uint64_t upper_product(uint64_t a, uint64_t b) {

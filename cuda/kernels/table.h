@@ -9,7 +9,7 @@
 #include "cuda/kernels/families.h"
 #include "engine/executor.h"
 
-namespace retrograd::cuda {
+namespace retrograd::inline v0::cuda {
 
 class Gpu;
 

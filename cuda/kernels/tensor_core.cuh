@@ -19,7 +19,7 @@
 #include "cuda/kernels/elements.h"
 #include "cuda/kernels/launch.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 /// Four registers of 16-bit pairs: a left factor, or two adjacent right factors (parts 0, 1 and 2, 3).
 struct Fragment {

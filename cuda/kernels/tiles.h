@@ -12,7 +12,7 @@
 #include "cuda/kernels/launch.h"
 #include "ops/host_device.h"
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 RG_HD inline float multiply_add(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 template <class S>
 struct TeamScan {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace retrograd::cuda::RG_TARGET {
+namespace retrograd::inline v0::cuda::RG_TARGET {
 
 template <class E, int T>
 struct TeamSort {

@@ -1,5 +1,5 @@
 // retrograd: tensors, automatic differentiation, and backward passes traced into graphs. The only header that users
-// include.
+// include; retrograd/version.h has the version alone.
 // Namespace `retrograd`; most programs write `namespace rg = retrograd;`. Docs: README.md, docs/design.md.
 #pragma once
 
@@ -67,3 +67,4 @@
 #include "tracer/observe/profile.h"
 #include "tracer/plan/peak_meter.h"
 #include "tracer/plan/plan_cache.h"
+#include "retrograd/version.h"

@@ -24,7 +24,7 @@
 #include "ir/passes/pass.h"
 #include "ir/passes/peak_profile.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 class Keys {

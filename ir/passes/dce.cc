@@ -8,7 +8,7 @@
 
 #include "ir/passes/pass.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 bool dce(Graph& graph, const PassInput&, Remap& remap) {
   const auto& nodes = graph.nodes();

@@ -12,7 +12,7 @@
 #include "ir/passes/order_constraints.h"
 #include "ir/passes/reorder.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 bool is_early(const Node& node) { return node.group < 0 && node.op->is(Trait::updates); }

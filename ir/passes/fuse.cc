@@ -9,7 +9,7 @@
 #include "ir/passes/join_updates.h"
 #include "ir/replay.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 bool same_shape(const Shape& a, const Shape& b) {

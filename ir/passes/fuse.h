@@ -24,7 +24,7 @@
 #include "engine/executor.h"
 #include "ir/rewriter.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 struct FuseOptions {
   Executor& executor;

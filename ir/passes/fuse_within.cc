@@ -5,7 +5,7 @@
 
 #include "ir/passes/pass.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 constexpr int kRounds = 10;      // then steps are cut into single nodes

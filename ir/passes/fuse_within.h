@@ -11,7 +11,7 @@
 
 #include "ir/passes/lifetimes.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// find_groups() with a peak not above that of the graph's nodes one by one. `memory`: without order and groups.
 Grouping find_groups_within_peak(const Graph& graph, const FuseOptions& options, LifetimeOptions memory);

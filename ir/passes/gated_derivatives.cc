@@ -7,7 +7,7 @@
 
 #include "ir/passes/pass.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 bool same_attributes(const Node& a, const Node& b, size_t bytes) {

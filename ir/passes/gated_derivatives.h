@@ -14,7 +14,7 @@
 // Limits: float32 and float64, in which formulas compute; 16-bit formats would round the gate.
 #pragma once
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 struct OpInfo;
 namespace ir {
 

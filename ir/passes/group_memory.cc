@@ -6,7 +6,7 @@
 
 #include "ir/replay.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 bool GroupMemory::may_overwrite(ValueId input, ValueId output) const {
   const auto index_of = [](const auto& list, ValueId v) {

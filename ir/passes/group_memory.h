@@ -11,7 +11,7 @@
 
 #include "ir/passes/fuse.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 struct GroupMemory {
   std::unique_ptr<FusedKernel> kernel;  // null: none

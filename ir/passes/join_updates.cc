@@ -14,7 +14,7 @@
 #include "ir/passes/memory_classes.h"
 #include "ir/passes/pass.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 constexpr size_t kMostJoined = 512;  // nodes of a group: the properties of a group are found by linear search

@@ -22,7 +22,7 @@
 
 #include "engine/executor.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// The kernel of a group that the pass has made; `executor` runs its launches and must outlive it.
 std::unique_ptr<FusedKernel> joined_updates(Executor& executor, const FusedGroup& group);

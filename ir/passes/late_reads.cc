@@ -6,7 +6,7 @@
 #include "ir/passes/memory_classes.h"
 #include "ir/rewriter.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 bool is_on_cpu(const Graph& graph, ValueId v) { return graph.type(v).device.type == DeviceType::CPU; }

@@ -9,7 +9,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 inline constexpr int64_t kLateBytes = int64_t{1} << 20;
 

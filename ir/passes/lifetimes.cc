@@ -6,7 +6,7 @@
 
 #include "engine/bookkeeping.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 int64_t bytes_of(const TensorType& type, const SymbolTable& symbols, std::span<const Number> values) {

@@ -18,7 +18,7 @@
 #include "ir/passes/group_memory.h"
 #include "ir/passes/memory_classes.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 struct Block {
   int64_t bytes;

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 MemoryClasses::MemoryClasses(const Graph& graph)
     : parent_(static_cast<size_t>(graph.value_count())), flags_(parent_.size()) {

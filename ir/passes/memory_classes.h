@@ -19,7 +19,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// After the graph has run, the binding of input number `input` gets the value of output number `output`: a recorded
 /// function writes to tensors from outside this way. The value may be computed in that memory, once nothing reads the

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 constexpr int kMostTries = 24;

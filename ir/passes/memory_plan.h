@@ -18,7 +18,7 @@
 
 #include "ir/passes/lifetimes.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 struct MemoryPlan {
   static constexpr int64_t kAlignment = 64, kLarge = 4096;

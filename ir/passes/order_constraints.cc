@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 // Adds (the node that gives the value written to an input, each node before it that reads the input).

@@ -8,7 +8,7 @@
 
 #include "ir/passes/memory_classes.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// (of, number): the number belongs to the list of `of`.
 using Pairs = std::vector<std::pair<int32_t, int32_t>>;

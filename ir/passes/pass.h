@@ -11,7 +11,7 @@
 #include "ir/passes/rewrite.h"
 #include "ir/passes/gated_derivatives.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 /// The input of passes besides the graph.
 struct PassInput {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 class PeakProfile {
  public:

@@ -11,7 +11,7 @@
 #include "ir/passes/lifetimes.h"
 #include "ir/verify.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 bool simplify(Graph& graph, const PassInput& input, Remap& remap) {
   return apply_rewrites(graph, input.simplify, remap);

@@ -19,7 +19,7 @@
 
 #include "ir/passes/pass.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 inline constexpr size_t kPassCount = std::size(kPasses);
 

@@ -9,7 +9,7 @@
 #include "ir/passes/memory_classes.h"
 #include "ir/rewriter.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 bool has_symbols(const Node& node) {

@@ -16,7 +16,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 class Recompute {
  public:

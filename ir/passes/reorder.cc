@@ -1,7 +1,7 @@
 // See ir/passes/reorder.h.
 #include "ir/passes/reorder.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 void number_groups(Graph& graph) {

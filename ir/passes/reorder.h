@@ -12,7 +12,7 @@
 #include "ir/passes/lifetimes.h"
 #include "ir/passes/pass.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 // Unit u is the nodes from begins[u] to begins[u + 1].
 struct Units {

@@ -8,7 +8,7 @@
 #include "ir/passes/fuse.h"
 #include "ir/type_check.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 bool apply_rewrites(Graph& graph, std::span<const Rewrite> rules, Remap& remap) {
   Match match(graph, rules);

@@ -17,7 +17,7 @@
 #include "ir/passes/memory_classes.h"
 #include "ir/rewriter.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 
 class Match;
 

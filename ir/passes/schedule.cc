@@ -21,7 +21,7 @@
 #include "ir/passes/order_constraints.h"
 #include "ir/passes/reorder.h"
 
-namespace retrograd::ir {
+namespace retrograd::inline v0::ir {
 namespace {
 
 class Scheduler {

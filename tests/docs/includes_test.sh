@@ -11,7 +11,7 @@ find -L . -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh
   grep -v -E '^(tests|tools|external)/' | sort >"$TEST_TMPDIR/files"
 # 123: some file has no such line.
 { xargs grep -H -o -E '^ *# *include "[^"]+"' <"$TEST_TMPDIR/files" || [[ $? == 123 ]]; } |
-  sed -E 's|^([^:]+):.*"(.*)"$|\1 \2|' >"$TEST_TMPDIR/includes"
+  sed -E -e 's|^([^:]+):.*"(.*)"$|\1 \2|' -e 's| retrograd/| include/retrograd/|' >"$TEST_TMPDIR/includes"
 
 awk '
   function fail(text) { print "FAILED: " text; failed = 1 }

@@ -152,7 +152,8 @@ def enter(file, tokens, start, brace, close, spaces, owner, found):
     outer = [t.text for t in outside_brackets(head)]
     if "namespace" in outer:
         name = "".join(t.text for t in head[1:] if t.text != "namespace")
-        scan(file, tokens, brace + 1, close, spaces + tuple(name.split("::") if name else [""]), owner, found)
+        names = [n for n in name.split("::") if not n.startswith("inline")]  # retrograd::inline v0::ops
+        scan(file, tokens, brace + 1, close, spaces + tuple(names), owner, found)
     elif "enum" in outer or "concept" in outer or "=" in outer:
         return
     elif ("struct" in outer or "class" in outer) and (brace == start or not any(t.text == "(" for t in head)):

@@ -7,7 +7,7 @@
 
 #include "tracer/observe/log.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 std::shared_ptr<BackwardCache::Structure> BackwardCache::newest() const {
   std::lock_guard lock(mutex_);

@@ -18,7 +18,7 @@
 #include "tracer/backward/compile_backward.h"
 #include "tracer/backward/trail.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class BackwardCache {
  public:

@@ -1,7 +1,7 @@
 // See tracer/backward/binder.h.
 #include "tracer/backward/binder.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Hook* Binder::live_hook(const HookList& hooks, uint32_t index) {
   if (list_ != &hooks || index < index_) list_ = &hooks, at_ = 0, index_ = 0;

@@ -7,7 +7,7 @@
 #include "engine/driver.h"
 #include "ir/replay.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// The origin of an input of a recorded backward.
 struct Source {

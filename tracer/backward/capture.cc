@@ -8,7 +8,7 @@
 #include "engine/runner.h"
 #include "ir/verify.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 template <class T>

@@ -12,7 +12,7 @@
 #include "tracer/backward/key.h"
 #include "tracer/backward/recorded_backward.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class Capture {
  public:

@@ -21,7 +21,7 @@
 #include "ir/passes/pipeline.h"
 #include "tracer/backward/capture.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 bool fuses(const Executor& executor) {

@@ -7,7 +7,7 @@
 #include "tracer/observe/log.h"
 #include "tracer/observe/profile.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct CompiledBackward::State final : BackwardRunner {
   BackwardCache cache;

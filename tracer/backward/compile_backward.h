@@ -21,7 +21,8 @@
 #include "engine/autograd.h"
 #include "ir/graph.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 class CompiledBackward {
  public:
@@ -93,3 +94,4 @@ class CompiledBackwardScope {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // The hooks that the graph calls: those bound to its inputs. Traceable hooks are recorded, and distinguished by the

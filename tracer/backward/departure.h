@@ -13,7 +13,7 @@
 #include "tracer/backward/trail.h"
 #include "tracer/plan/run.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class Departure final : public RunObserver {
  public:

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 std::vector<ir::ValueId> DriveLog::values() const {
   std::vector<ir::ValueId> all(lists.begin(), lists.end());

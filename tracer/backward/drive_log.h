@@ -7,7 +7,7 @@
 
 #include "tracer/plan/plan.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct DriveLog {
   enum class Kind : uint8_t {

@@ -6,7 +6,7 @@
 #include "engine/driver.h"
 #include "ir/type_check.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 constinit std::atomic<uint64_t> recorder_count{0};
 }

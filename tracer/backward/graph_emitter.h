@@ -9,7 +9,7 @@
 #include "engine/tape.h"
 #include "ir/graph.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class GraphEmitter : public Emitter, public Recording {
  public:

@@ -3,7 +3,7 @@
 
 #include <xxhash.h>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // Words that are hashed together at the end.

@@ -11,7 +11,7 @@
 
 #include "engine/driver.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 using Key = std::array<uint64_t, 2>;
 

@@ -5,7 +5,7 @@
 
 #include "tracer/backward/departure.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 void RecordedBackward::take(Recorder& recorder) {
   sources = std::move(recorder.sources);

@@ -7,7 +7,7 @@
 #include "tracer/backward/trail.h"
 #include "tracer/plan/plan.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct RecordedBackward {
   ir::Graph graph;

@@ -12,7 +12,7 @@
 #include "ops/arithmetic.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 Source::List list_of(const Hook& hook) {

@@ -17,7 +17,7 @@
 #include "tracer/backward/drive_log.h"
 #include "tracer/backward/graph_emitter.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// One place where a symbol (or a constant 0 or 1) was read.
 struct SymbolUse {

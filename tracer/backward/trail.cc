@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 constexpr intptr_t kAhead = 8;

@@ -14,7 +14,7 @@
 
 #include "tracer/backward/key.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class Trail {
  public:

@@ -7,7 +7,7 @@
 #include "ir/text.h"
 #include "tracer/backward/trail.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // "mul {dim=1} (f32[3,1], none) -> f32[3,4]"

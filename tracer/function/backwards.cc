@@ -9,7 +9,7 @@
 #include "tracer/function/planning.h"
 #include "tracer/observe/log.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 // ---- the tape -----------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@
 #include "tracer/function/results.h"
 #include "tracer/plan/plan.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class RecordedTape {
  public:

@@ -11,7 +11,7 @@
 #include "tracer/observe/log.h"
 #include "tracer/observe/profile.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct FunctionCache::State {
   explicit State(FunctionKind k) : kind(k) {}

@@ -48,7 +48,8 @@
 #include "tracer/backward/compile_backward.h"
 #include "tracer/plan/segments.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 namespace ir {
 struct Binding;
@@ -179,3 +180,4 @@ Compiled<F> compile_step(F function) {
 }
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -12,7 +12,7 @@
 #include "tracer/function/planning.h"
 #include "tracer/observe/log.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 FunctionCapture::FunctionCapture(const Function& function, const Tensors& arguments, CallGuard guard,
                                  FunctionKind kind, const KnownCalls* known, SourceLocation where)

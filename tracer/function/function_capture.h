@@ -25,7 +25,7 @@
 #include "tracer/function/saved_run.h"
 #include "tracer/plan/plan.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class NumbersOfRun;
 

@@ -10,7 +10,7 @@
 #include "ops/views.h"
 #include "tracer/function/function_recorder.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 void StandIns::add(StandIn made) {
   const size_t number = all_.size();

@@ -17,7 +17,7 @@
 #include "tracer/function/recorded_function.h"
 #include "tracer/function/recorded_memory.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class FunctionRecorder;
 

@@ -4,7 +4,7 @@
 #include "ops/shape_ops.h"
 #include "tracer/function/function_recorder.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 // Inputs, views, and results of hooks.
 void FunctionOutputs::begin() {

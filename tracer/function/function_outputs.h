@@ -7,7 +7,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class FunctionRecorder;
 struct Root;

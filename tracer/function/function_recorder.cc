@@ -13,7 +13,7 @@
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 FunctionRecorder::FunctionRecorder(ir::Graph& graph, SourceLocation where, const KnownCalls* known)
     : GraphEmitter(graph, false, where), forward_(nullptr), functions_(*this, known) {}

@@ -35,7 +35,7 @@
 #include "tracer/function/saved_values.h"
 #include "tracer/function/user_functions.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// Thrown for code that cannot be recorded: the enclosing function is then run eagerly, each time.
 class NotRecordable : public Error {

@@ -9,7 +9,7 @@
 #include "engine/inplace.h"
 #include "tracer/function/function_inputs.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 bool ReachedLeaf::holds(const Tensors& arguments) const {
   size_t next = 0;

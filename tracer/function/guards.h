@@ -16,7 +16,7 @@
 #include "tracer/function/leaf_gradients.h"
 #include "tracer/function/recorded_function.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct TensorGuard {
   TensorType type;

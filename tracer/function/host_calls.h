@@ -18,7 +18,7 @@
 #include "tracer/function/pack_calls.h"
 #include "tracer/function/version_notes.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct Root;
 

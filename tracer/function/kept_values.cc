@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // Counts the known references.

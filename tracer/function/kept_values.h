@@ -9,7 +9,7 @@
 
 #include "tracer/function/backwards.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// Throws NotRecordable if user code keeps a value of the recording. `tape`: of a differentiable function, else null.
 void check_kept(FunctionRecorder& recorder, const FunctionResults& results, const RecordedFunction& recorded,

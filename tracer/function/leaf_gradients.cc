@@ -13,7 +13,7 @@
 #include "tracer/function/function_recorder.h"
 #include "tracer/function/opaque_value.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 std::vector<RefPtr<Hook>> live_hooks(const TensorImpl& leaf) {
   std::vector<RefPtr<Hook>> live;

@@ -17,7 +17,7 @@
 #include "engine/bookkeeping.h"
 #include "tracer/function/recorded_function.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class FunctionRecorder;
 class PostAccumulateCode;

@@ -20,7 +20,7 @@
 #include "tracer/function/run_numbers.h"
 #include "tracer/observe/profile.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 struct CompiledAttrs {

@@ -1,7 +1,7 @@
 // See tracer/function/opaque_value.h.
 #include "tracer/function/opaque_value.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 void drop_content(void* content) { delete static_cast<std::shared_ptr<void>*>(content); }

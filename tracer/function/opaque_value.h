@@ -9,7 +9,7 @@
 
 #include "engine/tensor.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// A separate cell for the memory of x; row_of(): a cell for all of that memory, as a row.
 Tensor seen(const TensorImpl& x);

@@ -7,7 +7,7 @@
 #include "tracer/function/function_recorder.h"
 #include "tracer/function/opaque_value.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // What a recorded backward reaches: records of the recorded tape, by their numbers; leaves from outside; leaves that

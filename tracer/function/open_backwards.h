@@ -15,7 +15,7 @@
 #include "engine/driver.h"
 #include "tracer/function/recorded_function.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class FunctionRecorder;
 

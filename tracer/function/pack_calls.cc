@@ -4,7 +4,7 @@
 #include "tracer/function/function_recorder.h"
 #include "tracer/function/opaque_value.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // A slot outside a tape.

@@ -11,7 +11,7 @@
 #include "rewrites/rewrites.h"
 #include "tracer/plan/plan_cache.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 ir::PassSet passes_off() { return ir::passes_named(secure_getenv(ir::kPassesOffVariable)); }
 
 std::vector<ir::OutsideWrite> outside_writes(const RecordedFunction& recorded) {

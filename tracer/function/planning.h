@@ -8,7 +8,7 @@
 #include "tracer/function/recorded_function.h"
 #include "tracer/plan/run.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 ir::PassSet passes_off();
 

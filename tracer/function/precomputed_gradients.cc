@@ -11,7 +11,7 @@
 #include "tracer/function/planning.h"
 #include "tracer/observe/profile.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 bool can_be_looked_at(const TensorImpl& x) {

@@ -15,7 +15,7 @@
 
 #include "tracer/function/backwards.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// Whether the next call should compute gradients. Thread-safe.
 class GradientPrediction {

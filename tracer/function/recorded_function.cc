@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Layout Layout::of(const TensorImpl& x, int64_t begin) {
   Layout layout{x.type(), {}, x.storage_offset() - begin};

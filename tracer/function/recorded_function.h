@@ -18,7 +18,7 @@
 #include "engine/tape.h"
 #include "ir/graph.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// The layout of a tensor in memory, relative to another tensor.
 struct Layout {

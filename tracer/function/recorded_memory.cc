@@ -10,7 +10,7 @@
 #include "ops/views.h"
 #include "tracer/function/function_recorder.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 bool same_geometry(const TensorImpl& a, const TensorImpl& b) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape()) || a.storage_offset() != b.storage_offset())

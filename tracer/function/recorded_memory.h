@@ -19,7 +19,7 @@
 
 #include "tracer/function/recorded_function.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class FunctionRecorder;
 

@@ -8,7 +8,7 @@
 #include "engine/inplace.h"
 #include "tracer/function/function_recorder.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Tensor tensor_at(const Location& location, const std::vector<ir::Binding>& bindings, const Tensors& outputs) {
   return location.in((location.output >= 0 ? outputs[static_cast<size_t>(location.output)]

@@ -17,7 +17,7 @@
 #include "tracer/function/saved_values.h"
 #include "tracer/observe/profile.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Tensor grad_memory(TensorImpl& leaf) {
   const Tensor& grad = leaf.need_meta().grad;

@@ -12,7 +12,7 @@
 #include "engine/each_field.h"
 #include "tracer/function/planning.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class NumbersOfRun {
  public:

@@ -7,7 +7,7 @@
 
 #include "tracer/function/function_capture.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 SavedRun::~SavedRun() { drop_precomputed(); }
 

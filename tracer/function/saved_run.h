@@ -9,7 +9,7 @@
 
 #include "tracer/function/backwards.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class FunctionCapture;
 

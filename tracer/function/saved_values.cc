@@ -3,7 +3,7 @@
 
 #include "tracer/function/function_recorder.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 int32_t SavedValues::index_of(const Tensor& tensor, const Record* user) {
   bool has_history = tensor.requires_grad();

@@ -10,7 +10,7 @@
 #include "tracer/function/function_recorder.h"
 #include "tracer/function/opaque_value.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // Calls an opaque custom function and hands on its results.

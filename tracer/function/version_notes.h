@@ -14,7 +14,7 @@
 
 #include "tracer/function/recorded_function.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class FunctionRecorder;
 

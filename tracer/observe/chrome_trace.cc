@@ -13,7 +13,7 @@
 #include "ir/text.h"
 #include "tracer/observe/profile.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 constexpr int kThread = 1, kMarks = 2;

@@ -16,7 +16,7 @@
 #include "io/atomic_file.h"
 #include "tracer/observe/page.h"
 
-namespace retrograd::logging {
+namespace retrograd::inline v0::logging {
 namespace {
 
 using detail::bit;

@@ -23,7 +23,8 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::logging {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::logging {
 
 enum class Topic : uint8_t { trace, recompiles, exec, memory };
 std::string_view to_string(Topic topic);
@@ -89,3 +90,4 @@ class RunLog {
 };
 
 }  // namespace retrograd::logging
+#pragma GCC visibility pop

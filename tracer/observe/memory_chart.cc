@@ -10,7 +10,7 @@
 
 #include "tracer/observe/profile.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 constexpr double kWidth = 1000, kHeight = 360, kLeft = 78, kRight = 16, kTop = 28, kBottom = 40;

@@ -14,7 +14,7 @@
 #include "ir/text.h"
 #include "tracer/observe/page_parts.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 std::string escaped(std::string_view text) {

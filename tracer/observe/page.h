@@ -14,8 +14,10 @@
 
 #include "tracer/observe/profile.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 std::string html_page(const ir::Graph& graph, const Profile* profile = nullptr);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

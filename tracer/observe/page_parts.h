@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-namespace retrograd::page_parts {
+namespace retrograd::inline v0::page_parts {
 
 inline constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; --back: #fff; --text: #1c2430; --faint: #6b7686; --line: #e3e7ec;

@@ -6,7 +6,7 @@
 #include "engine/allocator.h"
 #include "engine/tape.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }

@@ -27,7 +27,8 @@
 #include "ir/graph.h"
 #include "tracer/observe/work.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 namespace detail {
 struct Profiling;
@@ -188,3 +189,4 @@ class ProfiledStep {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -11,7 +11,7 @@
 #include "ir/passes/fuse.h"
 #include "tracer/observe/profile.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 struct Slice {

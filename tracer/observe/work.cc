@@ -6,7 +6,7 @@
 #include "ops/convolution.h"
 #include "ops/matmul.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 using Types = std::span<const TensorType>;

@@ -13,7 +13,8 @@
 
 #include "engine/op.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 struct Work {
   double bytes = 0, flops = 0;
@@ -24,3 +25,4 @@ double bytes_of(std::span<const TensorType> types);
 Work work_of(const OpInfo& op, std::span<const TensorType> operands, std::span<const TensorType> results);
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -7,7 +7,7 @@
 #include "tracer/plan/planner.h"
 #include "tracer/plan/register_file.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // The middle of a storage: a view may begin before its base, which may be a view itself.

@@ -7,7 +7,7 @@
 #include "engine/each_field.h"
 #include "ir/replay.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 StepAttrs AttrTable::add(const ir::Node& node, std::span<const Number> values) {
   if (!node.attrs) return {};

@@ -12,7 +12,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// Attributes of one node.
 struct StepAttrs {

@@ -8,7 +8,7 @@
 #include "engine/bookkeeping.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 namespace {
 

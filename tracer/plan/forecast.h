@@ -11,7 +11,7 @@
 
 #include "tracer/plan/run.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// The memory that a run will hold. User code and the values of `unpacks` do not count.
 struct MemoryTimeline {

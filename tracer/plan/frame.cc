@@ -3,7 +3,7 @@
 
 #include "tracer/plan/recordings.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Frame::Frame(const Program& program) : patched(program.attrs.initial()) {
   const RegisterLayout& layout = program.layout;

@@ -10,7 +10,7 @@
 
 #include "tracer/plan/program.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct Recordings;
 

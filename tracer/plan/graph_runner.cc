@@ -5,7 +5,7 @@
 
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // Whether the elements of x are one block of memory: a permuted row-major tensor.

@@ -12,7 +12,7 @@
 #include "tracer/plan/recordings.h"
 #include "tracer/plan/run.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class GraphRunner {
  public:

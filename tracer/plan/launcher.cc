@@ -5,7 +5,7 @@
 #include "engine/rule.h"
 #include "tracer/plan/recordings.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // n pointers, on the stack if they are few.

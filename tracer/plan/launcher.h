@@ -12,7 +12,7 @@
 #include "engine/tape.h"
 #include "tracer/plan/frame.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// The records of a tape whose slots a run reads; none for a run of a recorded function. `retain`: slots are not
 /// emptied.

@@ -7,7 +7,7 @@
 
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // The first operand whose memory the results are written to, or -1.

@@ -33,7 +33,7 @@
 #include "engine/allocator.h"
 #include "engine/executor.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class NullExecutor final : public Executor {
  public:

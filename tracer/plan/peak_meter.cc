@@ -6,7 +6,7 @@
 
 #include "engine/device_scratch.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 thread_local constinit PeakMeter* open = nullptr;

@@ -18,7 +18,8 @@
 
 #include "engine/executor.h"
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 struct PeakReport {
   int64_t runs = 0;
@@ -71,3 +72,4 @@ class MeteredRun {
 };
 
 }  // namespace retrograd
+#pragma GCC visibility pop

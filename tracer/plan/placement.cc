@@ -6,7 +6,7 @@
 
 #include "ir/passes/memory_plan.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 using ir::ValueId;

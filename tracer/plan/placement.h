@@ -18,7 +18,7 @@
 
 #include "ir/graph.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// One step of a plan, as far as memory is concerned.
 struct PlacedStep {

@@ -8,7 +8,7 @@
 #include "tracer/plan/frame.h"
 #include "tracer/plan/planner.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Executor& executor_for(const ir::Graph& graph) {
   for (const TensorType& type : graph.types())

@@ -29,7 +29,7 @@
 #include "ir/passes/group_memory.h"
 #include "tracer/plan/program.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct Frame;
 

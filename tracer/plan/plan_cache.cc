@@ -24,7 +24,7 @@
 #include "ir/text.h"
 #include "ops/all_ops.h"
 
-namespace retrograd::plan_cache {
+namespace retrograd::inline v0::plan_cache {
 namespace {
 
 constexpr std::string_view kMagic = "retrograd plan cache 1\n";

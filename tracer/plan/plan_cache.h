@@ -25,7 +25,8 @@
 
 #include "ir/graph.h"
 
-namespace retrograd::plan_cache {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::plan_cache {
 
 inline constexpr const char* kFolderVariable = "RETROGRAD_PLAN_CACHE";
 inline constexpr size_t kEntries = 512;
@@ -55,3 +56,4 @@ ir::Graph find_or_make(const ir::Graph& recorded, std::string_view settings,
                        const std::function<ir::Graph()>& make);
 
 }  // namespace retrograd::plan_cache
+#pragma GCC visibility pop

@@ -10,7 +10,7 @@
 #include "engine/error.h"
 #include "ir/replay.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 bool has_groups(const ir::Graph& graph) {

@@ -11,7 +11,7 @@
 #include "tracer/plan/plan.h"
 #include "tracer/plan/program.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 inline constexpr int kMaxSpanOperands = 3;
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 void hold(std::vector<int64_t>& live, size_t first, size_t end, int64_t bytes) {

@@ -17,7 +17,7 @@
 
 #include "hooks/prefetcher.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 /// A value that a step unpacks.
 struct Arrival {

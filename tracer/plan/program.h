@@ -24,7 +24,7 @@
 #include "tracer/plan/attr_table.h"
 #include "tracer/plan/segments.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 enum class StepKind : uint8_t {
   span,

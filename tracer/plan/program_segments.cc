@@ -5,7 +5,7 @@
 #include "engine/bookkeeping.h"
 #include "tracer/plan/planner.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // Whether a launch reads its current numbers whenever a graph that contains it is started, at the address that its

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 Recordings::Recordings(const Program& program)
     : segments(program.segments.list.size()),

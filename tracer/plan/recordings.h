@@ -15,7 +15,7 @@
 
 #include "tracer/plan/frame.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 struct Recordings {
   static constexpr int kMostMoves = 4;  // of a segment, in a row

@@ -6,7 +6,7 @@
 #include "tracer/plan/planner.h"
 #include "tracer/plan/register_file.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 class RegisterAssignment {

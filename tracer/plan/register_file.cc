@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // Which values may share memory: views, and results of user code, with their operands.

@@ -14,7 +14,7 @@
 #include "tracer/plan/placement.h"
 #include "tracer/plan/plan.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class RegisterFile {
  public:

@@ -15,7 +15,7 @@
 #include "tracer/plan/run_meter.h"
 #include "tracer/plan/unpack_prefetch.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 PlanRun::PlanRun(const Plan& plan, std::vector<ir::Binding> bindings, std::span<const Number> numbers,
                  SavedSlots slots, RunObserver* observer)

@@ -15,7 +15,7 @@
 #include "tracer/plan/launcher.h"
 #include "tracer/plan/plan.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class PlanRun;
 class UnpackPrefetcher;

@@ -6,7 +6,7 @@
 #include "engine/bookkeeping.h"
 #include "ops/shape_ops.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 RunMeter::RunMeter(PlanRun& run, MemoryTimeline timeline)
     : run_(run),

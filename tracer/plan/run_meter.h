@@ -14,7 +14,7 @@
 #include "tracer/plan/forecast.h"
 #include "tracer/plan/peak_meter.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class RunMeter {
  public:

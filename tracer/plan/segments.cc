@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // Builds one segment: tracks each register, step by step.

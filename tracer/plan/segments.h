@@ -18,7 +18,8 @@
 #include <string_view>
 #include <vector>
 
-namespace retrograd {
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
 
 /// A step as segments see it. Registers: -1 is none.
 struct SegmentStep {
@@ -83,3 +84,4 @@ Segments find_segments(std::span<const SegmentStep> steps, int32_t arena);
 std::string to_text(const Segments& segments, std::span<const std::string> notes = {});
 
 }  // namespace retrograd
+#pragma GCC visibility pop

@@ -4,7 +4,7 @@
 #include "engine/runner.h"
 #include "tracer/plan/planner.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // Above it, a kernel's own division into chunks is worth its overhead.

@@ -8,7 +8,7 @@
 #include "tracer/plan/forecast.h"
 #include "tracer/plan/planner.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 namespace {
 
 // Begins a fetch in the same context as an unpack hook (engine/tape.cc).

@@ -17,7 +17,7 @@
 #include "tracer/plan/prefetch_schedule.h"
 #include "tracer/plan/run.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 
 class UnpackPrefetcher {
  public:

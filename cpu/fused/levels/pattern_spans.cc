@@ -6,7 +6,7 @@
 // exactly one of the two.
 #include "cpu/fused/levels/pattern_spans.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 template SpanTable span_table<patterns::Numbers>();
 template SpanTable span_table<patterns::OfProduct>();

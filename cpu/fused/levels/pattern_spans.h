@@ -10,7 +10,7 @@
 #include "cpu/fused/levels/patterns.h"
 #include "cpu/kernels/levels/span_loop.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 // A condition that is an operand of an op: 1 or 0.
 template <class T>

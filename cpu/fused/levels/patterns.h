@@ -19,7 +19,7 @@
 #include "ops/ternary.h"
 #include "ops/unary.h"
 
-namespace retrograd::cpu::patterns {
+namespace retrograd::inline v0::cpu::patterns {
 
 /// Operand K of the kernel.
 template <int K>

@@ -7,7 +7,7 @@
 
 #include "cpu/vec/vec.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 template <class T>
 void stream_span(void* out, const void* const* in, int64_t n, const void*) {

@@ -8,7 +8,7 @@
 #include "cpu/kernels/levels/spans.h"
 #include "cpu/levels.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 RG_EACH_LEVEL(template <class T>
               void stream_span(void* out, const void* const* in, int64_t n, const void* attrs);)

@@ -17,7 +17,7 @@
 #error "this file needs AMX"
 #endif
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 constexpr int64_t kSide = 16;                  // of an AMX register, in rows, pairs or columns

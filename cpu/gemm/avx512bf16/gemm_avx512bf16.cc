@@ -11,7 +11,7 @@
 #error "this file needs AVX-512 BF16"
 #endif
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 constexpr GemmKernels<BFloat16> kKernels{.rows = kRows,

@@ -7,7 +7,7 @@
 #include "cpu/gemm/levels/gemm_pack.h"
 #include "cpu/gemm/levels/gemm_panels.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 // `count` neighbours across a panel, at most Width.

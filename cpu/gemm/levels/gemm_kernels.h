@@ -15,11 +15,11 @@
 
 #include "cpu/levels.h"
 
-namespace retrograd {
+namespace retrograd::inline v0 {
 struct BFloat16;
 }
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// What products of T are made of: packed elements, how many of T they hold, and sums.
 template <class T>

@@ -9,7 +9,7 @@
 
 #include "cpu/gemm/levels/gemm_registers.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 constexpr int64_t kStepsAtOnce = 16;  // of k, where neighbours lie across panels

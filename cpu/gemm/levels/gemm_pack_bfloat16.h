@@ -9,7 +9,7 @@
 #include "cpu/gemm/levels/gemm_pack.h"
 #include "engine/float_formats.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 constexpr int kColumns = kVectors * kLanes<BFloat16>;

@@ -10,7 +10,7 @@
 #include "cpu/gemm/levels/gemm_kernels.h"
 #include "cpu/vec/vec.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 constexpr int kRows = kVectorBytes == 64 ? 14 : 6;

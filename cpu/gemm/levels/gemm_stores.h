@@ -9,7 +9,7 @@
 
 #include "cpu/gemm/levels/gemm_registers.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 // Places in memory, one after the other, that are fetched: none where the first one is not below the end. What lies

@@ -10,7 +10,7 @@
 
 #include "cpu/gemm/levels/gemm_stores.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 constexpr int64_t kLongSteps = 64;  // of k, from which on C is fetched ahead

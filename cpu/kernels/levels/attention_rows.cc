@@ -9,11 +9,10 @@
 #include "cpu/kernels/levels/row_lanes.h"
 #include "cpu/vec/vec_math.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
-// Rows computed side by side, limited by bytes per row: more would leave the first-level cache from pass to pass.
-constexpr int kRowsAtOnce = 4;
+// Rows side by side are limited by bytes per row: more would leave the first-level cache from pass to pass.
 constexpr int64_t kNearBytes = 4096;
 constexpr int64_t kSumChunk = 1024;  // elements summed in registers of T; beyond, in double
 
@@ -21,6 +20,10 @@ constexpr int64_t kSumChunk = 1024;  // elements summed in registers of T; beyon
 // equally many: loops end where the last ones did, which branch prediction learns. A piece is a few registers.
 template <class T>
 constexpr int kRegisters = static_cast<int>(kAttentionPad) / Vec<T>::size;
+
+// Rows computed side by side: with those of a piece, eight registers that do not wait for each other.
+template <class T>
+constexpr int kRowsAtOnce = kRegisters<T> < 4 ? 4 : 8 / kRegisters<T>;
 
 template <class T>
 struct Piece {
@@ -179,7 +182,7 @@ template <class T, class F>
 [[gnu::always_inline]] inline void by_rows(T* x, const ScoreBlock& block, const F& f) {
   int64_t r = 0;
   if (block.keys <= kNearBytes / static_cast<int64_t>(sizeof(T)))
-    for (; r + kRowsAtOnce <= block.rows; r += kRowsAtOnce) f(Rows<T, kRowsAtOnce>(x, block, r), r);
+    for (; r + kRowsAtOnce<T> <= block.rows; r += kRowsAtOnce<T>) f(Rows<T, kRowsAtOnce<T>>(x, block, r), r);
   for (; r < block.rows; ++r) f(Rows<T, 1>(x, block, r), r);
 }
 

@@ -10,7 +10,7 @@
 
 #include "cpu/levels.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 inline constexpr int64_t kAttentionPad = 16;  // elements: at least a vector register of any level
 

@@ -8,7 +8,7 @@
 #include "cpu/vec/vec.h"
 #include "ops/convert.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 template <class From, class T>

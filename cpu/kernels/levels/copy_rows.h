@@ -11,7 +11,7 @@
 #include "cpu/levels.h"
 #include "engine/dtype.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Between the compute types float, double, int64_t and every dtype, by ScalarType.
 template <class T>

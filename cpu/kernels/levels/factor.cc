@@ -8,7 +8,7 @@
 #include <Eigen/Cholesky>
 #include <Eigen/LU>
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 template <class T>

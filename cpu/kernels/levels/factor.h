@@ -12,7 +12,7 @@
 
 #include "cpu/levels.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 template <class T>
 struct FactorKernels {

@@ -9,7 +9,7 @@
 
 #include "cpu/kernels/levels/row_lanes.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 inline constexpr int64_t kDownSum = 128;
 

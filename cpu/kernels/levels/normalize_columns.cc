@@ -7,7 +7,7 @@
 // says why).
 #include <cstdint>
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 constexpr int64_t kRows = 4, kSum = 128, kColumns = 256;

@@ -8,7 +8,7 @@
 
 #include "cpu/vec/vec.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 // Calls body(lanes, at, count) for registers from begin to end; the last may be a part of one, through memory.

@@ -11,7 +11,7 @@
 #include "cpu/levels.h"
 #include "ops/optimizer_formulas.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// The step of one formula, for the elements [begin, end).
 template <class T, class Numbers>

@@ -8,7 +8,7 @@
 
 #include "cpu/vec/vec_math.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 constexpr int kLanes = 16;

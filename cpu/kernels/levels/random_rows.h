@@ -10,7 +10,7 @@
 
 #include "cpu/levels.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Which stream: see engine/philox.h.
 struct PhiloxKey {

@@ -13,7 +13,7 @@
 #include "engine/prefetch.h"
 #include "ops/convert.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 // In cpu/kernels/levels/reduce_rows_down.cc.
 template <class T>

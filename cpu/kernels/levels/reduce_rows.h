@@ -14,7 +14,7 @@
 #include "ops/accumulated.h"
 #include "ops/reductions.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Elements of a row that are reduced at once, and rows that are reduced side by side.
 inline constexpr int64_t kChunk = 4096;

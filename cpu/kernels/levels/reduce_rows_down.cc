@@ -8,7 +8,7 @@
 #include "cpu/kernels/levels/lanes_down.h"
 #include "cpu/kernels/levels/scaled_sums.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 /// Some rows as columns of memory: element i of row j is x[i * stride + j].

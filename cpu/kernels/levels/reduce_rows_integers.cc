@@ -6,7 +6,7 @@
 // standard library, no throw (tools/isa.bzl says why).
 #include "cpu/kernels/levels/reduce_rows.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 constexpr int kLanes = 32;  // side by side, so that no addition waits for another

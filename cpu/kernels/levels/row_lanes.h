@@ -12,7 +12,7 @@
 #include "cpu/kernels/levels/reduce_rows.h"
 #include "cpu/vec/vec_math.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 /// A register whose first `count` lanes are p[0..count), the rest `fill`.
 template <class T>

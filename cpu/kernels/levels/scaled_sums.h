@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// A sum of positive terms, made in lanes of T, has lost nothing to the ends of the range if it is within these. Not
 /// so sums of 0, of infinities and of NaN.

@@ -6,7 +6,7 @@
 // (tools/isa.bzl says why).
 #include "cpu/kernels/levels/scan_rows.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 constexpr int64_t kFour = 4;

@@ -10,7 +10,7 @@
 
 #include "cpu/levels.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// How a row is gone through: from the last element to the first in `reverse`; `exclusive`: y[i] is the product of the
 /// elements before x[i] alone. `before`: of what lies in front of the row.

@@ -9,7 +9,7 @@
 #include "cpu/kernels/levels/scaled_sums.h"
 #include "cpu/kernels/levels/softmax_norm_rows.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 // In cpu/kernels/levels/normalize_columns.cc.
 template <class T>

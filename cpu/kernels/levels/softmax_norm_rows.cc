@@ -12,7 +12,7 @@
 #include "cpu/kernels/levels/scaled_sums.h"
 #include "ops/reductions.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 // In cpu/kernels/levels/softmax_short_rows.cc.
 template <class T>

@@ -13,7 +13,7 @@
 #include "cpu/kernels/levels/scaled_sums.h"
 #include "cpu/levels.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Mean and inverse standard deviation by which a row is normalised.
 struct RowStats {

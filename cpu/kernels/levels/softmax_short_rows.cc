@@ -7,7 +7,7 @@
 // why).
 #include "cpu/kernels/levels/row_lanes.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 // In all lanes.

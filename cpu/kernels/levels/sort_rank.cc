@@ -7,7 +7,7 @@
 
 #include "cpu/vec/vec.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 bool rank(const uint64_t* keys, int64_t n, uint64_t* ranks) {
   typedef int64_t Lanes __attribute__((vector_size(kVectorBytes)));

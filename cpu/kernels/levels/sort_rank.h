@@ -10,7 +10,7 @@
 
 #include "cpu/levels.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// Numbers that are ranked at once at the most; beyond, the work, a square, is more than that of sorting.
 inline constexpr int64_t kMostRanked = 160;

@@ -13,7 +13,7 @@
 #include "ops/elementwise.h"
 #include "ops/integers.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 // How elements of T are computed: in registers of `size`.
 template <class T>

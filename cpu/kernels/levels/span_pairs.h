@@ -13,7 +13,7 @@
 #undef RG_HD
 #define RG_HD [[gnu::always_inline]]
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 template <class T>
 struct Pair {

@@ -11,7 +11,7 @@
 
 #include "cpu/levels.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// out[i] = f(in[0][i], ...) for i < n. `out` holds bool when the op gives bool, else the computed type. The
 /// same type as SpanKernel of engine/executor.h, which this header, included by code for wider instruction

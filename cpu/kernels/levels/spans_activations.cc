@@ -7,7 +7,7 @@
 #include "cpu/kernels/levels/span_pairs.h"
 #include "ops/activations.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 template <>
 constexpr bool kInPairs<ops::Gelu> = true;

@@ -11,7 +11,7 @@
 
 #include "cpu/kernels/levels/span_loop.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 template SpanTable span_table<ops::ArithmeticOps>();
 template SpanTable span_table<ops::BinaryOps>();

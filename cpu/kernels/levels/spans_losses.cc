@@ -7,7 +7,7 @@
 
 #include "cpu/kernels/levels/span_loop.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 
 template SpanTable span_table<ops::LossOps>();
 

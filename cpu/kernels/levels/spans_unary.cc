@@ -8,7 +8,7 @@
 
 #include "cpu/kernels/levels/span_loop.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 // The op's formula for attributes that are all numbers, here floating ones. They are put together again for each

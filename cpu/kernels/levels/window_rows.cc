@@ -9,7 +9,7 @@
 #include "cpu/kernels/levels/window_rows.h"
 #include "cpu/kernels/levels/row_lanes.h"
 
-namespace retrograd::cpu::RG_ISA {
+namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 // A register of results of Windows, from number `at` on; those beyond the last repeat it.

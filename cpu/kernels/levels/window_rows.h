@@ -14,7 +14,7 @@
 
 #include "cpu/levels.h"
 
-namespace retrograd::cpu {
+namespace retrograd::inline v0::cpu {
 
 /// The integer as wide as T, to be held in lanes next to it.
 template <class T>

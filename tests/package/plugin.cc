@@ -7,7 +7,7 @@ namespace rg = retrograd;
 
 /// Trains a small model on two threads, eagerly and compiled, for some steps, with hooks and files of saved tensors
 /// left out; returns the sum of the weights.
-extern "C" double train(int steps) {
+extern "C" [[gnu::visibility("default")]] double train(int steps) {
   rg::cpu::set_num_threads(2);
   rg::manual_seed(7);
   const rg::Tensor x = rg::rand({64, 200}), w = (rg::rand({200, 300}) - 0.5).detach().requires_grad_();
@@ -28,7 +28,7 @@ extern "C" double train(int steps) {
 }
 
 /// Whether an error of the library is caught here.
-extern "C" bool fails_well() {
+extern "C" [[gnu::visibility("default")]] bool fails_well() {
   try {
     rg::matmul(rg::ones({2, 3}), rg::ones({2, 3}));
   } catch (const rg::Error&) {

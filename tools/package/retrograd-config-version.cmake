@@ -1,0 +1,11 @@
+# While the major version is 0, each minor version may change the interface.
+set(PACKAGE_VERSION "@VERSION@")
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()
+if(PACKAGE_VERSION MATCHES "^([0-9]+\\.[0-9]+)\\.")
+  set(series "${CMAKE_MATCH_1}")
+endif()
+if(PACKAGE_FIND_VERSION VERSION_LESS_EQUAL PACKAGE_VERSION AND PACKAGE_FIND_VERSION VERSION_GREATER_EQUAL "${series}")
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
