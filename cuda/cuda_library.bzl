@@ -24,10 +24,20 @@ cuda_architectures = rule(
     build_setting = config.string_list(flag = True),
 )
 
-switch = rule(
+_switch = rule(
     implementation = _switch_impl,
     build_setting = config.bool(flag = True),
 )
+
+def switch(name, default):
+    """A build setting that is true or false, and NAME_on, for the keys of a select().
+
+    Args:
+      name: of the setting.
+      default: its value when none is given.
+    """
+    _switch(name = name, build_setting_default = default)
+    native.config_setting(name = name + "_on", flag_values = {":" + name: "true"})
 
 def _gencode(name):
     kind, number = name.split("_")

@@ -1,7 +1,7 @@
 """Libraries from Debian packages. Licences are listed in THIRD_PARTY.md, package names in bazelw.
 
-Their headers are in /usr/include, which the compiler searches anyway, so most targets here carry only link
-flags and defines; they exist so that a BUILD file says what it uses. Bazel does not watch those headers:
+Their headers are in /usr/include, which the compiler searches anyway, so most targets here carry at most defines;
+they exist so that a BUILD file says what it uses. Bazel does not watch those headers:
 after an upgrade of such a package run `./bazelw clean`. Eigen's headers lie one folder deeper and are
 ordinary inputs.
 """

@@ -15,7 +15,9 @@ _LINK = """
 compiler=$1 version=$2 out=$3 exported=$4 archive=$5
 shift 5
 abi=$(sed -n 's/^#define RETROGRAD_ABI_VERSION //p' "$version")
-"$compiler" -shared -o "$out" -Wl,-soname,"libretrograd.so.$abi" -Wl,--version-script="$exported" \
+inner=v$abi
+sed "s/@NAMESPACE@/9retrograd${#inner}$inner/" "$exported" > "$out.lds"
+"$compiler" -shared -o "$out" -Wl,-soname,"libretrograd.so.$abi" -Wl,--version-script="$out.lds" \
     -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -Wl,--gc-sections -Wl,--no-undefined -Wl,--strip-all \
     -Wl,-Bsymbolic-functions -Wl,-z,relro,-z,now "$@" -lstdc++ -lm
 """
