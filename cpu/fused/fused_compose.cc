@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cpu/fused/levels/patterns.h"
@@ -70,12 +71,14 @@ class Match {
     const FusedDraft::Instruction* i = enter(v, t.op, root);
     if (!i) return false;
     const Term* const first = term;
-    if (operands(term, t.operands, i->in[0], i->in[1], i->in[2])) return true;
+    std::array<int, kMaxSpanInputs> values = i->in;
+    if (operands(term, t.operands, values)) return true;
     if (t.operands == 2 && t.op->is(Trait::commutative)) {
       parts.resize(had_parts + 1);
       inner.resize(had_inner + 1);
       term = first;
-      if (operands(term, 2, i->in[1], i->in[0], -1)) return true;
+      std::swap(values[0], values[1]);
+      if (operands(term, 2, values)) return true;
     }
     parts.resize(had_parts);
     inner.resize(had_inner);
@@ -83,8 +86,10 @@ class Match {
   }
 
  private:
-  bool operands(const Term*& term, int n, int a, int b, int c) {
-    return at(term, a) && (n < 2 || at(term, b)) && (n < 3 || at(term, c));
+  bool operands(const Term*& term, int n, const std::array<int, kMaxSpanInputs>& values) {
+    for (size_t k = 0; k < static_cast<size_t>(n); ++k)
+      if (!at(term, values[k])) return false;
+    return true;
   }
 
   const FusedDraft::Value& value(int v) const { return draft_.values[static_cast<size_t>(v)]; }
