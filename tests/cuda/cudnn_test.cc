@@ -51,6 +51,7 @@ TEST_CASE("the machine's cuDNN has all functions, or it is said that there is no
 
 TEST_CASE("convolutions through cuDNN's functions") {
   WithFake library;
+  REQUIRE(cuda::gpu_of(0).dnn());
   CHECK(cuda::gpu_of(0).dnn()->name() == "cuDNN 9.12.34");
   try_convolutions();
   CHECK(library.stats().computed > 80);

@@ -106,6 +106,7 @@ TEST_CASE("of a library that cannot be opened the loader's words for both tries 
 
 TEST_CASE("factorisations through cuSOLVER's functions") {
   WithFake library;
+  REQUIRE(cuda::gpu_of(0).solver());
   CHECK(cuda::gpu_of(0).solver()->name() == "cuSOLVER 12.0.34");
   try_factorisations();
   CHECK(library.stats().computed == world.factored);

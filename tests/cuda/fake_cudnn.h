@@ -5,7 +5,10 @@
 // A program with fake_cudnn.cc exports them (-rdynamic): dlopen(nullptr) is the library. Only if cudnn.h is available.
 #pragma once
 
+// Exported although everything else is hidden.
+#pragma GCC visibility push(default)
 #include <cudnn.h>
+#pragma GCC visibility pop
 
 namespace retrograd::fake_cudnn {
 

@@ -6,7 +6,10 @@
 // available.
 #pragma once
 
+// Exported although everything else is hidden.
+#pragma GCC visibility push(default)
 #include <cusolverDn.h>
+#pragma GCC visibility pop
 
 namespace retrograd::fake_cusolver {
 
