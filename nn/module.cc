@@ -39,14 +39,20 @@ void Module::check_name(std::string_view name) const {
     throw Error(Category::bad_argument, fmt::format("Module: there is a member \"{}\" already", name));
 }
 
-void Module::collect(const std::string& prefix, std::vector<NamedParameter>& out) const {
-  for (const auto& [name, parameter] : parameters_) out.push_back({prefix + name, *parameter});
+void Module::collect(const std::string& prefix, Members& out) const {
+  for (const auto& [name, parameter] : parameters_) out.emplace_back(prefix + name, parameter);
   for (const auto& [name, child] : children_) child->collect(prefix + name + ".", out);
+}
+
+Module::Members Module::members() const {
+  Members all;
+  collect("", all);
+  return all;
 }
 
 std::vector<NamedParameter> Module::named_parameters() const {
   std::vector<NamedParameter> all;
-  collect("", all);
+  for (auto& [name, parameter] : members()) all.push_back({std::move(name), *parameter});
   return all;
 }
 
@@ -90,14 +96,25 @@ void Module::zero_grad(bool set_to_none) {
 }
 
 void Module::to(Device device, SourceLocation where) {
+  convert([&](const Tensor& x) { return x.to(device, where); }, where);
+}
+
+void Module::to(ScalarType dtype, SourceLocation where) {
+  if (!is_floating(dtype))
+    fail(Category::dtype_mismatch, "Module::to",
+         fmt::format("parameters have gradients, and {} is not a floating dtype", name(dtype)), where);
+  convert([&](const Tensor& x) { return x.to(dtype, where); }, where);
+}
+
+void Module::convert(const std::function<Tensor(const Tensor&)>& convert, SourceLocation where) {
   NoGradGuard no_grad;
-  struct Moved {
+  struct Converted {
     Tensor parameter, value, grad;
   };
-  std::vector<Moved> all;
+  std::vector<Converted> all;
   for (const Tensor& p : parameters()) {
     const Tensor grad = p.grad();
-    all.push_back({p, p.detach().to(device, where), grad.defined() ? grad.to(device, where) : grad});
+    all.push_back({p, convert(p.detach()), grad.defined() ? convert(grad) : grad});
   }
   for (const auto& [parameter, value, grad] : all) {
     parameter.impl().alias(value.impl());

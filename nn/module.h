@@ -15,6 +15,7 @@
 // outermost module.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ namespace retrograd::inline v0 {
 namespace nn {
 
 class Module;
+namespace detail {
+class Substitution;
+}
 
 /// A leaf that requires a gradient and belongs to a module.
 class Parameter : public Tensor {
@@ -65,10 +69,11 @@ class Module {
   /// Drops all gradients, or fills existing ones with zeros.
   void zero_grad(bool set_to_none = true);
 
-  /// Moves the parameters and their gradients to a device, all or nothing. They stay the same leaves: all handles refer
-  /// to the moved ones. Views of them, and the state of an optimizer, stay on the old device. Error(bad_argument) when
-  /// there is no such device.
+  /// Moves the parameters and their gradients to a device, or converts them to a floating dtype, all or nothing. They
+  /// stay the same leaves: all handles refer to the new values. Views of them, and the state of an optimizer, stay as
+  /// they were. Errors: bad_argument when there is no such device, dtype_mismatch for a dtype that is not floating.
   void to(Device device, SourceLocation where = SourceLocation::current());
+  void to(ScalarType dtype, SourceLocation where = SourceLocation::current());
 
   /// The parameters, detached: they share the memory of the module.
   StateDict state_dict() const;
@@ -79,10 +84,15 @@ class Module {
 
  private:
   friend class Parameter;
-  void check_name(std::string_view name) const;
-  void collect(const std::string& prefix, std::vector<NamedParameter>& out) const;
+  friend class detail::Substitution;
+  using Members = std::vector<std::pair<std::string, Parameter*>>;
 
-  std::vector<std::pair<std::string, Parameter*>> parameters_;
+  void check_name(std::string_view name) const;
+  void collect(const std::string& prefix, Members& out) const;
+  Members members() const;  // by full names
+  void convert(const std::function<Tensor(const Tensor&)>& convert, SourceLocation where);
+
+  Members parameters_;
   std::vector<std::pair<std::string, Module*>> children_;
   Module* parent_ = nullptr;
   std::shared_ptr<bool> training_ = std::make_shared<bool>(true);

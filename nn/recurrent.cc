@@ -50,13 +50,13 @@ Recurrent::Recurrent(Module* parent, std::string name, const Config& config, Sou
 void Recurrent::add_weights(int64_t layer, bool reverse) {
   const std::string suffix = fmt::format("_l{}{}", layer, reverse ? "_reverse" : "");
   const double bound = 1 / std::sqrt(static_cast<double>(config_.hidden));
-  const auto add = [&](const char* kind, const Shape& shape) -> Tensor {
-    parameters_.push_back(std::make_unique<Parameter>(this, kind + suffix, empty(shape)));
-    init::uniform_(*parameters_.back(), -bound, bound);
-    return *parameters_.back();
+  const auto add = [&](const char* kind, const Shape& shape) {
+    auto parameter = std::make_unique<Parameter>(this, kind + suffix, empty(shape));
+    init::uniform_(*parameter, -bound, bound);
+    return parameter;
   };
   const int64_t rows = config_.gates * config_.hidden, state = size_of_state(0);
-  Weights w;
+  OwnWeights w;
   w.weight_ih = add("weight_ih", {rows, layer == 0 ? config_.in : directions() * state});
   w.weight_hh = add("weight_hh", {rows, state});
   if (config_.bias) w.bias_ih = add("bias_ih", {rows});
@@ -65,8 +65,10 @@ void Recurrent::add_weights(int64_t layer, bool reverse) {
   weights_.push_back(std::move(w));
 }
 
-const Recurrent::Weights& Recurrent::weights(int64_t layer, bool reverse) const {
-  return weights_.at(static_cast<size_t>(layer * directions() + reverse));
+Recurrent::Weights Recurrent::weights(int64_t layer, bool reverse) const {
+  const OwnWeights& w = weights_.at(static_cast<size_t>(layer * directions() + reverse));
+  const auto tensor = [](const std::unique_ptr<Parameter>& p) { return p ? Tensor(*p) : Tensor(); };
+  return {tensor(w.weight_ih), tensor(w.weight_hh), tensor(w.bias_ih), tensor(w.bias_hh), tensor(w.weight_hr)};
 }
 
 // c of an LSTM is not projected.

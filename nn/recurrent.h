@@ -60,7 +60,7 @@ class Recurrent : public Module {
   struct Weights {
     Tensor weight_ih, weight_hh, bias_ih, bias_hh, weight_hr;
   };
-  const Weights& weights(int64_t layer, bool reverse = false) const;
+  Weights weights(int64_t layer, bool reverse = false) const;
 
  protected:
   struct Config {
@@ -96,8 +96,11 @@ class Recurrent : public Module {
   void check_state(const Tensor& x, const Tensors& state, SourceLocation where) const;
 
   Config config_;
-  std::vector<std::unique_ptr<Parameter>> parameters_;
-  std::vector<Weights> weights_;  // layer by layer, forward before reverse
+  // Of one layer in one direction.
+  struct OwnWeights {
+    std::unique_ptr<Parameter> weight_ih, weight_hh, bias_ih, bias_hh, weight_hr;
+  };
+  std::vector<OwnWeights> weights_;  // layer by layer, forward before reverse
 };
 
 /// The simple one: Elman 1990.

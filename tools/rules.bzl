@@ -1,7 +1,13 @@
-"""rg_cc_test: a Catch2 test. rg_fuzz_test: the two tests of a fuzzer. written_source: a source file that a program of this build writes.
+"""rg_cc_test: a Catch2 test. rg_test_library: a library of tests. rg_fuzz_test: the two tests of a fuzzer. written_source:
+a source file that a program of this build writes.
 
 without_sanitizers(): for target_compatible_with of what makes no sense in a build with a sanitizer.
 """
+
+load("//tools:precompiled.bzl", "precompiled")
+
+# What tests include is mostly the same.
+_PRELUDE = "//tests:prelude"
 
 def without_sanitizers():
     return select({
@@ -10,14 +16,14 @@ def without_sanitizers():
         "//conditions:default": [],
     })
 
-
-def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
+def rg_cc_test(name, srcs, deps = [], size = "small", copts = [], **kwargs):
     """A cc_test with Catch2's main, which is compiled once, in //tests:catch_main.
 
     Args:
       name: of the test.
       srcs: files that include <catch2/catch.hpp> and hold TEST_CASEs.
       deps: what they test.
+      copts: further options of the compiler.
       size: Bazel's: small is at most a minute. A longer test gets another size, and tags = ["long"] if it is
         not to run by default.
       **kwargs: other attributes of cc_test.
@@ -26,7 +32,24 @@ def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
         name = name,
         size = size,
         srcs = srcs,
-        deps = deps + ["//tests:catch_main", "//tests:errors", "//tests:test_folder"],
+        copts = precompiled(_PRELUDE) + copts,
+        deps = deps + [_PRELUDE, "//tests:catch_main", "//tests:errors", "//tests:test_folder"],
+        **kwargs
+    )
+
+def rg_test_library(name, deps = [], **kwargs):
+    """A cc_library of tests with sources of its own.
+
+    Args:
+      name: of the library.
+      deps: what it uses.
+      **kwargs: other attributes of cc_library.
+    """
+    native.cc_library(
+        name = name,
+        testonly = True,
+        copts = precompiled(_PRELUDE),
+        deps = deps + [_PRELUDE],
         **kwargs
     )
 
@@ -42,9 +65,8 @@ def rg_fuzz_test(name, srcs, variable, long_count, long_size = "large", deps = [
       deps: what they test.
       **kwargs: other attributes of rg_cc_test.
     """
-    native.cc_library(
+    rg_test_library(
         name = name + "_cases",
-        testonly = True,
         srcs = srcs,
         alwayslink = True,
         deps = deps + ["//tests:errors", "//tests:test_folder", "@system//:catch2"],

@@ -1,5 +1,4 @@
-// Replaces device_details.cc in a program without the CUDA component: name() throws, the others are never reached. Weak:
-// a program with the component has both.
+// Replaces device_details.cc in a program without the CUDA component: name() throws, the others are never reached.
 #include "benchmarks/common/device_details.h"
 #include "retrograd/retrograd.h"
 
@@ -7,12 +6,12 @@ namespace bench::device_details {
 
 namespace rg = retrograd;
 
-[[gnu::weak]] std::string name(int index) {
+std::string name(int index) {
   rg::synchronize({rg::kCUDA, static_cast<int8_t>(index)});
   return {};
 }
-[[gnu::weak]] void finish_compiling() {}
-[[gnu::weak]] int64_t library_convolutions(int) { return 0; }
-[[gnu::weak]] int64_t library_factorisations(int) { return 0; }
+void finish_compiling() {}
+int64_t library_convolutions(int) { return 0; }
+int64_t library_factorisations(int) { return 0; }
 
 }  // namespace bench::device_details

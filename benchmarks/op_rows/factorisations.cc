@@ -5,8 +5,6 @@
 namespace bench {
 namespace {
 
-double cube(double n) { return n * n * n; }
-
 // The factors cost much more than the values computed from them.
 rg::Tensor lu(In t) { return rg::slogdet(t[0]).logabsdet; }
 rg::Tensor cholesky(In t) { return rg::cholesky(t[0]); }

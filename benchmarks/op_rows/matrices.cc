@@ -4,8 +4,6 @@
 namespace bench {
 namespace {
 
-double cube(double n) { return n * n * n; }
-
 rg::Tensor attend(In t, bool is_causal) {
   return rg::scaled_dot_product_attention(t[0], t[1], t[2], {}, is_causal);
 }

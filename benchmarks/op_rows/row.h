@@ -48,6 +48,9 @@ Table window_rows();         // convolutions, pools, interpolation
 Table matrix_rows();         // products, decompositions, attention
 Table factorisation_rows();  // of matrices of many orders; measured by --factorisations alone
 
+/// For `flops` of what takes O(n^3).
+constexpr double cube(double n) { return n * n * n; }
+
 /// Whether the sizes of a row's operands depend on n.
 bool is_scaled(const Row& row);
 /// New operands of a row on a device; those that may have a gradient want one if `gradients`. `dtype`: instead of

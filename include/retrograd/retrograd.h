@@ -22,6 +22,7 @@
 #include "ir/graph.h"
 #include "nn/convolution.h"
 #include "nn/functional.h"
+#include "nn/functional_call.h"
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "nn/pooling.h"

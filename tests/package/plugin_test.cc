@@ -94,9 +94,11 @@ TEST_CASE("a plug-in is loaded, computes, and is gone when it is unloaded") {
 
 TEST_CASE("memory stays as it is when a plug-in is loaded and unloaded again and again") {
   for (int i = 0; i < 10; ++i) load_train_unload();
-  const int64_t before = resident_bytes();
+  [[maybe_unused]] const int64_t before = resident_bytes();
   for (int i = 0; i < 90; ++i) load_train_unload();
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose memory grows with each load
   CHECK(resident_bytes() - before < 1 << 20);
+#endif
 }
 
 TEST_CASE("two copies of a plug-in live side by side") {

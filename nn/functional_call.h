@@ -1,0 +1,83 @@
+// functional_call: a module as a function of its parameters, as PyTorch's torch.func.functional_call. With it the functions
+// of autograd/functional.h, a loop of inner steps, or an ensemble use modules:
+//
+//   auto loss = [&](const Tensor& w) { return mse_loss(nn::functional_call(net, {{"fc.weight", w}}, x), y); };
+//   const Tensor adapted = net.fc.weight - 0.1 * autograd::grad({loss(net.fc.weight)}, {net.fc.weight}, {}, {}, true)[0];
+//   loss(adapted).backward();  // through the step
+//
+// While it runs, the module's Parameters are handles of the given tensors, and afterwards of their own again, also when
+// it throws. So one module must not be called on two threads meanwhile. In a recorded function the given tensors may be
+// the function's values.
+#pragma once
+
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "nn/module.h"
+
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::nn {
+
+/// Tensors to use in place of a module's parameters: by full name ("blocks.0.ln1.weight"), where the others stay, or one
+/// for each, in the order of Module::parameters(). Knows the caller's line.
+class ParameterValues {
+ public:
+  ParameterValues(StateDict by_name, SourceLocation where = SourceLocation::current())
+      : by_name_(std::move(by_name)), where_(where) {}
+  ParameterValues(std::initializer_list<StateDict::value_type> by_name,
+                  SourceLocation where = SourceLocation::current())
+      : by_name_(by_name), where_(where) {}
+  ParameterValues(Tensors in_order, SourceLocation where = SourceLocation::current())
+      : in_order_(std::move(in_order)), is_in_order_(true), where_(where) {}
+  SourceLocation where() const { return where_; }
+
+ private:
+  friend class detail::Substitution;
+  StateDict by_name_;
+  Tensors in_order_;
+  bool is_in_order_ = false;
+  SourceLocation where_;
+};
+
+namespace detail {
+
+/// While it lives, the module's parameters are the given tensors.
+class Substitution {
+ public:
+  Substitution(const Module& module, const ParameterValues& values);
+  ~Substitution();
+  Substitution(const Substitution&) = delete;
+  Substitution& operator=(const Substitution&) = delete;
+
+ private:
+  void replace(Parameter& parameter, const Tensor& value) noexcept;
+  std::vector<std::pair<Parameter*, Tensor>> own_;  // as they were
+};
+
+// A layer's forward takes an Operand, which would report this file.
+template <class T>
+decltype(auto) located(const T& input, SourceLocation where) {
+  if constexpr (std::is_base_of_v<Tensor, T>)
+    return Operand(input, where);
+  else
+    return (input);
+}
+
+}  // namespace detail
+
+/// module.forward(inputs...) with `values` in place of its parameters. Shapes and dtypes may differ from the parameters':
+/// the module's ops check them. Error(bad_argument) for a name that the module does not have, another number of tensors
+/// in order, or an undefined tensor.
+template <class M, class... Inputs>
+decltype(auto) functional_call(M& module, const ParameterValues& values, Inputs&&... inputs) {
+  const detail::Substitution substitution(module, values);
+  if constexpr (requires { module.forward(detail::located(inputs, values.where())...); })
+    return module.forward(detail::located(inputs, values.where())...);
+  else
+    return module.forward(std::forward<Inputs>(inputs)...);
+}
+
+}  // namespace retrograd::nn
+#pragma GCC visibility pop
