@@ -36,29 +36,39 @@ constinit std::atomic<int64_t> fail_countdown{0};
 
 using detail::Counts;
 
-// The counts of all threads, and what was counted on threads that are not listed.
+// The counts of a thread, and its neighbours in the list of all.
+struct CountsEntry {
+  Counts* counts = nullptr;
+  CountsEntry *next = nullptr, *previous = nullptr;
+};
+constinit thread_local CountsEntry entry_of_thread;
+
+// The counts of all threads, and what was counted on threads that are not listed. The list needs no memory of its own,
+// which would be lost when this library is unloaded while a thread is listed.
 struct CountsList {
   std::mutex mutex;
-  std::vector<const Counts*> all;
+  CountsEntry* first = nullptr;
   Counts others;  // changed under the lock
 
   static CountsList& instance() { return detail::never_destroyed<CountsList>(); }
-  void enter(Counts& counts) {
+  void enter(CountsEntry& entry, Counts& counts) noexcept {
     std::lock_guard lock(mutex);
-    all.push_back(&counts);
+    entry = {&counts, first, nullptr};
+    if (first) first->previous = &entry;
+    first = &entry;
     counts.state = Counts::listed;
   }
-  void leave(Counts& counts) noexcept {
+  void leave(CountsEntry& entry) noexcept {
     std::lock_guard lock(mutex);
-    std::erase(all, &counts);
-    if (all.empty()) std::vector<const Counts*>().swap(all);
-    others.allocations.add(counts.allocations.get());
-    others.tensors.add(counts.tensors.get());
-    counts.state = Counts::unlisted;
+    (entry.previous ? entry.previous->next : first) = entry.next;
+    if (entry.next) entry.next->previous = entry.previous;
+    others.allocations.add(entry.counts->allocations.get());
+    others.tensors.add(entry.counts->tensors.get());
+    entry.counts->state = Counts::unlisted;
   }
 };
 
-constinit thread_local detail::AtEnd counts_at_end{[]() noexcept { CountsList::instance().leave(detail::counts); }};
+constinit thread_local detail::AtEnd counts_at_end{[]() noexcept { CountsList::instance().leave(entry_of_thread); }};
 
 // Asks the system to move a block to huge pages, which need fewer address translations: a step whose values do not fit
 // into the caches gains 1 or 2 percent. The system copies the block into new memory, which takes at least a millisecond
@@ -201,9 +211,9 @@ constinit thread_local Counts counts;
 void count_unlisted(OwnCounter Counts::*counter, int64_t n) {
   CountsList& list = CountsList::instance();
   if (counts.state == Counts::fresh) {
-    list.enter(counts);
+    list.enter(entry_of_thread, counts);
     if (detail::at_thread_end(counts_at_end)) return (counts.*counter).add(n);
-    list.leave(counts);
+    list.leave(entry_of_thread);
   }
   std::lock_guard lock(list.mutex);
   (list.others.*counter).add(n);
@@ -217,9 +227,9 @@ Stats stats() {
   CountsList& list = CountsList::instance();
   std::lock_guard lock(list.mutex);
   Stats s{live_bytes, peak_bytes, list.others.allocations.get(), list.others.tensors.get()};
-  for (const Counts* c : list.all) {
-    s.allocations += c->allocations.get();
-    s.live_tensors += c->tensors.get();
+  for (const CountsEntry* entry = list.first; entry; entry = entry->next) {
+    s.allocations += entry->counts->allocations.get();
+    s.live_tensors += entry->counts->tensors.get();
   }
   return s;
 }

@@ -16,14 +16,14 @@ struct Made {
   std::vector<bool> into = {};
 };
 
-constexpr auto launch = SegmentStep::Kind::launch, view = SegmentStep::Kind::view,
-               host = SegmentStep::Kind::host;
+constexpr auto kLaunch = SegmentStep::Kind::launch, kView = SegmentStep::Kind::view,
+               kHost = SegmentStep::Kind::host;
 
 Segments segments_of(const std::vector<Made>& made, int32_t arena = 10) {
   std::vector<SegmentStep> steps;
   for (const Made& m : made) {
     SegmentStep s{m.kind};
-    if (m.kind == host) {
+    if (m.kind == kHost) {
       s.name = "hook";
       s.why = "somebody is called";
     }
@@ -45,13 +45,13 @@ Registers read_by(const Segment& s) {
 }  // namespace
 
 TEST_CASE("a step of the host ends a segment, and one launch is no graph") {
-  const Segments s = segments_of({{launch, {}, {0}},
-                                  {launch, {0}, {1}},
-                                  {host, {1}, {20}},
-                                  {launch, {20}, {2}},
-                                  {host, {2}, {}},
-                                  {view, {2}, {30}},
-                                  {host, {30}, {}}});
+  const Segments s = segments_of({{kLaunch, {}, {0}},
+                                  {kLaunch, {0}, {1}},
+                                  {kHost, {1}, {20}},
+                                  {kLaunch, {20}, {2}},
+                                  {kHost, {2}, {}},
+                                  {kView, {2}, {30}},
+                                  {kHost, {30}, {}}});
   REQUIRE(s.list.size() == 2);
   CHECK(s.list[0].is_worth_a_graph());
   CHECK_FALSE(s.list[1].is_worth_a_graph());
@@ -66,15 +66,15 @@ cut at hook: somebody is called
 }
 
 TEST_CASE("steps without launches are no segment, and no steps have none") {
-  CHECK(segments_of({{view, {10}, {11}}, {host, {11}, {}}}).list.empty());
+  CHECK(segments_of({{kView, {10}, {11}}, {kHost, {11}, {}}}).list.empty());
   CHECK(to_text(segments_of({})).empty());
 }
 
 TEST_CASE("what comes from outside is read, what is computed gets memory, the arena is neither") {
-  const Segments s = segments_of({{launch, {10, -1, 3}, {20}},
-                                  {launch, {20, 11}, {12}, {11}, {true}},
-                                  {launch, {20}, {21}, {20}},
-                                  {launch, {10, 12}, {4}, {10}}});
+  const Segments s = segments_of({{kLaunch, {10, -1, 3}, {20}},
+                                  {kLaunch, {20, 11}, {12}, {11}, {true}},
+                                  {kLaunch, {20}, {21}, {20}},
+                                  {kLaunch, {10, 12}, {4}, {10}}});
   REQUIRE(s.list.size() == 1);
   const Segment& segment = s.list[0];
   CHECK(read_by(segment) == Registers{10, 11, 12});
@@ -87,7 +87,7 @@ TEST_CASE("what comes from outside is read, what is computed gets memory, the ar
 
 TEST_CASE("a register that is taken again belongs to the new value") {
   const Segments s =
-      segments_of({{launch, {10}, {20}, {10}}, {launch, {20}, {10}, {20}}, {launch, {10}, {20}}});
+      segments_of({{kLaunch, {10}, {20}, {10}}, {kLaunch, {20}, {10}, {20}}, {kLaunch, {10}, {20}}});
   const Segment& segment = s.list.at(0);
   CHECK(read_by(segment) == Registers{10});
   CHECK(segment.memory == Registers{20, 10});
@@ -97,18 +97,18 @@ TEST_CASE("a register that is taken again belongs to the new value") {
 }
 
 TEST_CASE("what was read is released, too, where a value came in its place that nobody uses") {
-  const Segments s = segments_of({{launch, {10}, {0}, {10}}, {view, {0}, {10}, {10}}, {launch, {0}, {1}}});
+  const Segments s = segments_of({{kLaunch, {10}, {0}, {10}}, {kView, {0}, {10}, {10}}, {kLaunch, {0}, {1}}});
   CHECK(s.list.at(0).replaced == Registers{10});
   CHECK(s.list.at(0).views.empty());
 }
 
 TEST_CASE("views that are used after the segment are made again, with what they are views of") {
-  const Segments s = segments_of({{launch, {}, {0}},
-                                  {view, {0}, {20}},
-                                  {view, {20}, {21}, {20}},
-                                  {view, {0}, {22}},
-                                  {launch, {22}, {1}, {22}},
-                                  {host, {21}, {}}});
+  const Segments s = segments_of({{kLaunch, {}, {0}},
+                                  {kView, {0}, {20}},
+                                  {kView, {20}, {21}, {20}},
+                                  {kView, {0}, {22}},
+                                  {kLaunch, {22}, {1}, {22}},
+                                  {kHost, {21}, {}}});
   const Segment& segment = s.list.at(0);
   CHECK(segment.views == std::vector<uint32_t>{1, 2});
   CHECK(segment.dead == Registers{20});
@@ -116,7 +116,7 @@ TEST_CASE("views that are used after the segment are made again, with what they 
 
 TEST_CASE("a view in a register that another view had") {
   const Segments s = segments_of(
-      {{launch, {}, {0}}, {view, {0}, {20}}, {launch, {20}, {1}, {20}}, {view, {1}, {20}}, {host, {20}, {}}});
+      {{kLaunch, {}, {0}}, {kView, {0}, {20}}, {kLaunch, {20}, {1}, {20}}, {kView, {1}, {20}}, {kHost, {20}, {}}});
   CHECK(s.list.at(0).views == std::vector<uint32_t>{3});
   CHECK(s.list.at(0).dead.empty());
 }
