@@ -51,15 +51,18 @@ struct CountsList {
   Counts others;  // changed under the lock
 
   static CountsList& instance() { return detail::never_destroyed<CountsList>(); }
-  void enter(CountsEntry& entry, Counts& counts) noexcept {
+  // This thread does.
+  void enter() noexcept {
     std::lock_guard lock(mutex);
-    entry = {&counts, first, nullptr};
+    CountsEntry& entry = entry_of_thread;
+    entry = {&detail::counts, first, nullptr};
     if (first) first->previous = &entry;
     first = &entry;
-    counts.state = Counts::listed;
+    entry.counts->state = Counts::listed;
   }
-  void leave(CountsEntry& entry) noexcept {
+  void leave() noexcept {
     std::lock_guard lock(mutex);
+    const CountsEntry& entry = entry_of_thread;
     (entry.previous ? entry.previous->next : first) = entry.next;
     if (entry.next) entry.next->previous = entry.previous;
     others.allocations.add(entry.counts->allocations.get());
@@ -68,7 +71,7 @@ struct CountsList {
   }
 };
 
-constinit thread_local detail::AtEnd counts_at_end{[]() noexcept { CountsList::instance().leave(entry_of_thread); }};
+constinit thread_local detail::AtEnd counts_at_end{[]() noexcept { CountsList::instance().leave(); }};
 
 // Asks the system to move a block to huge pages, which need fewer address translations: a step whose values do not fit
 // into the caches gains 1 or 2 percent. The system copies the block into new memory, which takes at least a millisecond
@@ -211,9 +214,9 @@ constinit thread_local Counts counts;
 void count_unlisted(OwnCounter Counts::*counter, int64_t n) {
   CountsList& list = CountsList::instance();
   if (counts.state == Counts::fresh) {
-    list.enter(entry_of_thread, counts);
+    list.enter();
     if (detail::at_thread_end(counts_at_end)) return (counts.*counter).add(n);
-    list.leave(entry_of_thread);
+    list.leave();
   }
   std::lock_guard lock(list.mutex);
   (list.others.*counter).add(n);

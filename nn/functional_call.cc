@@ -18,11 +18,10 @@ Substitution::Substitution(const Module& module, const ParameterValues& values) 
     if (!value.defined()) refuse(fmt::format("an undefined tensor for \"{}\"", name));
     wanted.emplace_back(parameter, &value);
   };
-  if (values.is_in_order_) {
-    if (values.in_order_.size() != members.size())
-      refuse(fmt::format("{} tensors for {} parameters", values.in_order_.size(), members.size()));
-    for (size_t i = 0; i < members.size(); ++i)
-      want(members[i].first, members[i].second, values.in_order_[i]);
+  if (const std::optional<Tensors>& in_order = values.in_order_) {
+    if (in_order->size() != members.size())
+      refuse(fmt::format("{} tensors for {} parameters", in_order->size(), members.size()));
+    for (size_t i = 0; i < members.size(); ++i) want(members[i].first, members[i].second, (*in_order)[i]);
   }
   for (const auto& [name, value] : values.by_name_) {
     const auto at = std::ranges::find(members, name, &Module::Members::value_type::first);
@@ -30,15 +29,12 @@ Substitution::Substitution(const Module& module, const ParameterValues& values) 
     want(name, at->second, value);
   }
   own_.reserve(wanted.size());
-  for (const auto& [parameter, value] : wanted) replace(*parameter, *value);
+  for (const auto& [parameter, value] : wanted)
+    own_.emplace_back(parameter, std::exchange(static_cast<Tensor&>(*parameter), *value));
 }
 
 Substitution::~Substitution() {
   for (auto& [parameter, own] : own_) static_cast<Tensor&>(*parameter) = std::move(own);
-}
-
-void Substitution::replace(Parameter& parameter, const Tensor& value) noexcept {
-  own_.emplace_back(&parameter, std::exchange(static_cast<Tensor&>(parameter), value));
 }
 
 }  // namespace retrograd::nn::detail

@@ -1,8 +1,9 @@
-// functional_call: a module as a function of its parameters, as PyTorch's torch.func.functional_call. With it the functions
-// of autograd/functional.h, a loop of inner steps, or an ensemble use modules:
+// functional_call: a module as a function of its parameters, as PyTorch's torch.func.functional_call. With it the
+// functions of autograd/functional.h, a loop of inner steps, or an ensemble use modules:
 //
 //   auto loss = [&](const Tensor& w) { return mse_loss(nn::functional_call(net, {{"fc.weight", w}}, x), y); };
-//   const Tensor adapted = net.fc.weight - 0.1 * autograd::grad({loss(net.fc.weight)}, {net.fc.weight}, {}, {}, true)[0];
+//   const Tensor& w = net.fc.weight;
+//   const Tensor adapted = w - 0.1 * autograd::grad({loss(w)}, {w}, {}, {}, /*create_graph=*/true)[0];
 //   loss(adapted).backward();  // through the step
 //
 // While it runs, the module's Parameters are handles of the given tensors, and afterwards of their own again, also when
@@ -11,6 +12,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -20,8 +22,8 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::nn {
 
-/// Tensors to use in place of a module's parameters: by full name ("blocks.0.ln1.weight"), where the others stay, or one
-/// for each, in the order of Module::parameters(). Knows the caller's line.
+/// Tensors to use in place of a module's parameters: by full name ("blocks.0.ln1.weight"), where the others stay, or
+/// one for each, in the order of Module::parameters(). Knows the caller's line.
 class ParameterValues {
  public:
   ParameterValues(StateDict by_name, SourceLocation where = SourceLocation::current())
@@ -30,14 +32,13 @@ class ParameterValues {
                   SourceLocation where = SourceLocation::current())
       : by_name_(by_name), where_(where) {}
   ParameterValues(Tensors in_order, SourceLocation where = SourceLocation::current())
-      : in_order_(std::move(in_order)), is_in_order_(true), where_(where) {}
+      : in_order_(std::move(in_order)), where_(where) {}
   SourceLocation where() const { return where_; }
 
  private:
   friend class detail::Substitution;
   StateDict by_name_;
-  Tensors in_order_;
-  bool is_in_order_ = false;
+  std::optional<Tensors> in_order_;  // and then no names
   SourceLocation where_;
 };
 
@@ -52,7 +53,6 @@ class Substitution {
   Substitution& operator=(const Substitution&) = delete;
 
  private:
-  void replace(Parameter& parameter, const Tensor& value) noexcept;
   std::vector<std::pair<Parameter*, Tensor>> own_;  // as they were
 };
 
@@ -67,9 +67,9 @@ decltype(auto) located(const T& input, SourceLocation where) {
 
 }  // namespace detail
 
-/// module.forward(inputs...) with `values` in place of its parameters. Shapes and dtypes may differ from the parameters':
-/// the module's ops check them. Error(bad_argument) for a name that the module does not have, another number of tensors
-/// in order, or an undefined tensor.
+/// module.forward(inputs...) with `values` in place of its parameters. Shapes and dtypes may differ from the
+/// parameters': the module's ops check them. Error(bad_argument) for a name that the module does not have, another
+/// number of tensors in order, or an undefined tensor.
 template <class M, class... Inputs>
 decltype(auto) functional_call(M& module, const ParameterValues& values, Inputs&&... inputs) {
   const detail::Substitution substitution(module, values);

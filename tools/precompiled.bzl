@@ -1,4 +1,4 @@
-"""precompiled_header: a header that the compiler reads in its own form, which takes a tenth of the time of its text.
+"""precompiled_header: a header that the compiler reads in its own form, which is quicker than parsing its text.
 
 A target gets it by `copts = precompiled("//tests:prelude")` and a dependency on that label. The precompiled form serves
 sources that are compiled with the same flags; for others the compiler reads the header's text, which stands beside it.
