@@ -4,6 +4,8 @@
 #include <list>
 #include <mutex>
 
+#include <fmt/format.h>
+
 #include "engine/inplace.h"
 #include "engine/nesting.h"
 #include "engine/runner.h"
@@ -13,10 +15,14 @@
 
 namespace retrograd::inline v0 {
 
+SourceLocation detail::line_of_call(SourceLocation where, SourceLocation compiled_at) {
+  return where.file && std::string_view(where.file).ends_with("/invoke.h") ? compiled_at : where;
+}
+
 struct FunctionCache::State {
   explicit State(FunctionKind k) : kind(k) {}
-  static std::unique_ptr<State> without_function(const FunctionCache& moved) {
-    auto state = std::make_unique<State>(moved.state_->kind);
+  static std::shared_ptr<State> without_function(const FunctionCache& moved) {
+    auto state = std::make_shared<State>(moved.state_->kind);
     state->has_function = false;
     return state;
   }
@@ -86,8 +92,7 @@ struct FunctionCache::State {
   }
 };
 
-FunctionCache::FunctionCache(FunctionKind kind) : state_(std::make_unique<State>(kind)) {}
-FunctionCache::~FunctionCache() = default;
+FunctionCache::FunctionCache(FunctionKind kind) : state_(std::make_shared<State>(kind)) {}
 FunctionCache::FunctionCache(FunctionCache&& o)
     : state_(std::exchange(o.state_, State::without_function(o))) {}
 FunctionCache& FunctionCache::operator=(FunctionCache&& o) {
@@ -107,6 +112,15 @@ std::string_view why_eager() {
   return {};
 }
 
+void check_defined(const CallParts& arguments, std::string_view name, SourceLocation where) {
+  for (const Tensor& t : arguments.tensors)
+    if (!t.defined())
+      fail(Category::bad_argument, name,
+           "an argument of a compiled function is undefined. Hint: a default-constructed Tensor has no value; an "
+           "argument that may be missing is a std::optional<Tensor>",
+           where);
+}
+
 // Notes the results of the opaque functions that are called.
 class DryRun final : public FunctionCall::Observer {
  public:
@@ -119,64 +133,65 @@ class DryRun final : public FunctionCall::Observer {
 
 }  // namespace
 
-Tensors FunctionCache::dry_run(const Function& function, const Tensors& arguments, std::string why) {
+Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) {
+  const FunctionBody body = [&](const Tensors& given) -> Outcome { return {function(given)}; };
+  return run_parts(body, {arguments}, where).tensors;
+}
+
+Outcome FunctionCache::dry_run(const FunctionBody& body, const CallParts& arguments, std::string why) {
   CallGuard guard(arguments);
   DryRun calls;
-  Tensors results;
+  Outcome outcome;
   {
     FunctionCall::Observer::Scope scope(&calls);
-    results = run_eagerly(function, arguments, std::move(why));
+    outcome = run_eagerly(body, arguments, std::move(why));
   }
   state_->note({std::move(guard), std::move(calls.known)});
-  return results;
+  return outcome;
 }
 
 // The function itself. A step's results have no history.
-Tensors FunctionCache::run_eagerly(const Function& function, const Tensors& arguments, std::string why) {
+Outcome FunctionCache::run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why) {
   {
     std::lock_guard lock(state_->mutex);
     ++state_->stats.eager;
     state_->eager_reason = std::move(why);
   }
-  Tensors results = function(arguments);
+  Outcome outcome = body(arguments.tensors);
   if (state_->kind == FunctionKind::step && &emitter_below_profiles() == &eager_emitter())
-    for (Tensor& t : results)
+    for (Tensor& t : outcome.tensors)
       if (t.defined() && !t.is_leaf()) t = t.detach();
-  return results;
+  return outcome;
 }
 
-Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) {
-  if (!state_->has_function)
-    fail(Category::bad_argument, state_->name(), "this compiled function has been moved to another place",
-         where);
-  const Nesting nesting(state_->name(), where);
+Outcome FunctionCache::run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where) {
   logging::RunLog log;
   if (const std::string_view why = why_eager(); !why.empty())
-    return run_eagerly(function, arguments, std::string(why));
-  for (const Tensor& a : arguments)
+    return run_eagerly(body, arguments, std::string(why));
+  for (const Tensor& a : arguments.tensors)
     if (!is_outdated(a.impl())) refresh_view(a.impl());  // otherwise its use is refused
   std::unique_lock turn(state_->turn, std::defer_lock);
   if (state_->kind == FunctionKind::step) turn.lock();
   const CallGuard guard(arguments);
   std::string why;
-  std::shared_ptr<FunctionCapture> capture = state_->find(guard, arguments, why);
+  std::shared_ptr<FunctionCapture> capture = state_->find(guard, arguments.tensors, why);
   const bool first = !capture;
   if (first) {
     const std::optional<State::Known> known = state_->what_is_known(guard);
     if (known && !known->not_recordable.empty()) {
       if (turn) turn.unlock();
-      return run_eagerly(function, arguments, known->not_recordable);
+      return run_eagerly(body, arguments, known->not_recordable);
     }
     try {
-      capture = std::make_shared<FunctionCapture>(function, arguments, guard, state_->kind,
+      capture = std::make_shared<FunctionCapture>(body, arguments.tensors, guard, state_->kind,
                                                   known ? &known->calls : nullptr, where);
     } catch (const DryRunNeeded& e) {
       if (turn) turn.unlock();
-      return dry_run(function, arguments, e.what());
+      return dry_run(body, arguments, e.what());
     } catch (const NotRecordable& e) {
       state_->note({guard, {}, e.what()});
       if (turn) turn.unlock();
-      return run_eagerly(function, arguments, e.what());
+      return run_eagerly(body, arguments, e.what());
     }
     capture->log(why);
     state_->keep(capture, std::move(why));
@@ -187,9 +202,26 @@ Tensors FunctionCache::run(const Function& function, const Tensors& arguments, S
     state_->stats.nodes = static_cast<int64_t>(capture->graph().nodes().size());
   }
   if (turn && capture->calls_code()) turn.unlock();
-  Tensors results = capture->run(arguments, first, where);
+  Outcome outcome{capture->run(arguments.tensors, first, where), capture->form()};
   log.ran(capture->graph(), first);
-  return results;
+  return outcome;
+}
+
+// An error inside the function has the line of an operation; it also tells the line of the call.
+Outcome FunctionCache::run_parts(const FunctionBody& body, const CallParts& arguments, SourceLocation where) {
+  if (!state_->has_function)
+    fail(Category::bad_argument, state_->name(), "this compiled function has been moved to another place",
+         where);
+  check_defined(arguments, state_->name(), where);
+  const Nesting nesting(state_->name(), where);
+  try {
+    return run_checked(body, arguments, where);
+  } catch (Exception& e) {
+    const std::string line = to_string(where);
+    if (std::string_view(e.what()).find(line) == std::string_view::npos)
+      e.add_context(fmt::format("in the call of {}() at {}", state_->name(), line));
+    throw;
+  }
 }
 
 FunctionCache::Stats FunctionCache::stats() const {

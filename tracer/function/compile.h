@@ -43,9 +43,11 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
 
 #include "tracer/backward/compile_backward.h"
+#include "tracer/function/parts.h"
 #include "tracer/plan/segments.h"
 
 #pragma GCC visibility push(default)
@@ -76,10 +78,13 @@ class FunctionCache {
   };
 
   explicit FunctionCache(FunctionKind kind);
-  ~FunctionCache();
+  /// Copies share graphs and counts.
+  FunctionCache(const FunctionCache&) = default;
+  FunctionCache& operator=(const FunctionCache&) = default;
   /// A moved-from object has no graphs and no counts; calling it is an Error(bad_argument).
   FunctionCache(FunctionCache&&);
   FunctionCache& operator=(FunctionCache&&);
+  ~FunctionCache() = default;
 
   /// function(arguments), recorded or run from a plan. The function must be the same each time.
   Tensors run(const Function& function, const Tensors& arguments,
@@ -103,80 +108,138 @@ class FunctionCache {
   /// Forgets all graphs and counts.
   void reset();
 
+ protected:
+  /// run() for a function whose arguments and results have structure.
+  Outcome run_parts(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
+
  private:
   struct State;
-  Tensors run_eagerly(const Function& function, const Tensors& arguments, std::string why);
-  Tensors dry_run(const Function& function, const Tensors& arguments, std::string why);
+  Outcome run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
+  Outcome run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why);
+  Outcome dry_run(const FunctionBody& body, const CallParts& arguments, std::string why);
 
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
-/// A tensor argument, with the source location of the call.
+
+namespace detail {
+
+/// The type that holds an argument for a parameter.
+template <class P, class V = std::remove_cvref_t<P>>
+using ArgumentOf = std::conditional_t<AnyTensor<V> || std::is_same_v<V, Operand>, Tensor, V>;
+
+/// The arguments of a function that is not overloaded, as a tuple; void for others.
+template <class F>
+struct ArgumentsOf {
+  using Type = void;
+  using First = Tensor;
+};
+template <class F>
+  requires requires(F f) { std::function{f}; }
+struct ArgumentsOf<F> {
+  template <class R, class... P>
+  static std::tuple<ArgumentOf<P>...> of(std::function<R(P...)>);
+  using Type = decltype(of(std::function{std::declval<F>()}));
+  using First = typename decltype([] {
+    if constexpr (std::tuple_size_v<Type> == 0)
+      return std::type_identity<Tensor>();
+    else
+      return std::type_identity<std::tuple_element_t<0, Type>>();
+  }())::type;
+};
+
+/// An argument, with the source location of the call.
+template <class T>
 class CallArgument {
  public:
-  CallArgument(const Tensor& tensor, SourceLocation where = SourceLocation::current())
-      : tensor_(tensor), where_(where) {}
-  const Tensor& tensor() const { return tensor_; }
+  template <std::convertible_to<T> U>
+  CallArgument(U&& value, SourceLocation where = SourceLocation::current())
+      : value_(std::forward<U>(value)), where_(where) {}
+  T take() && { return std::move(value_); }
   SourceLocation where() const { return where_; }
 
  private:
-  const Tensor& tensor_;
+  T value_;
   SourceLocation where_;
 };
 
-/// Called like the wrapped function, which takes tensors and returns a tensor, several, or nothing. Errors name the
-/// line of the call: the first argument carries it.
+/// The line of a call; for a call through std::function, which is a line of the standard library, that of compile().
+SourceLocation line_of_call(SourceLocation where, SourceLocation compiled_at);
+
+}  // namespace detail
+
+/// Called like the wrapped function: its arguments and results are made of tensors, and arguments of fixed parts, too
+/// (tracer/function/parts.h). Of an overloaded function or a generic lambda, the first parameter is a tensor. Copies
+/// share the function, recordings and counts, so it can be put into a std::function. Errors name the line of the call:
+/// the first argument carries it.
 template <class F>
 class Compiled : public FunctionCache {
  public:
-  Compiled(F function, FunctionKind kind) : FunctionCache(kind), function_(std::move(function)) {}
+  Compiled(F function, FunctionKind kind, SourceLocation where)
+      : FunctionCache(kind), function_(std::make_shared<F>(std::move(function))), compiled_at_(where) {}
 
-  auto operator()(SourceLocation where = SourceLocation::current()) {
-    return call(std::index_sequence<>(), {}, where);
-  }
+  auto operator()(SourceLocation where = SourceLocation::current()) { return call(std::tuple<>(), where); }
   template <class... Rest>
-  auto operator()(const CallArgument& first, const Rest&... rest) {
-    return call(std::index_sequence_for<CallArgument, Rest...>(), {first.tensor(), rest...}, first.where());
+  auto operator()(detail::CallArgument<typename detail::ArgumentsOf<F>::First> first, Rest&&... rest) {
+    const SourceLocation where = first.where();
+    using Known = typename detail::ArgumentsOf<F>::Type;
+    if constexpr (std::is_void_v<Known>)
+      return call(std::tuple<Tensor, detail::ArgumentOf<Rest>...>(std::move(first).take(),
+                                                                  std::forward<Rest>(rest)...),
+                  where);
+    else
+      return [&]<size_t... I>(std::index_sequence<I...>) {
+        static_assert(sizeof...(Rest) < std::tuple_size_v<Known>, "more arguments than the function has parameters");
+        return call(std::tuple<std::tuple_element_t<I, Known>...>(std::move(first).take(),
+                                                                  std::forward<Rest>(rest)...),
+                    where);
+      }(std::make_index_sequence<1 + sizeof...(Rest)>());
   }
 
  private:
-  template <size_t... I>
-  auto call(std::index_sequence<I...>, const Tensors& arguments, SourceLocation where) {
-    for (const Tensor& argument : arguments)
-      if (!argument.defined())
-        fail(Category::bad_argument, "compile",
-             "an argument of a compiled function is undefined. Hint: a default-constructed Tensor has no "
-             "value",
-             where);
-    using Result = decltype(function_(arguments[I]...));
-    const Function plain = [this](const Tensors& a) -> Tensors {
-      if constexpr (std::is_void_v<Result>)
-        return function_(a[I]...), Tensors{};
-      else if constexpr (std::is_same_v<Result, Tensor>)
-        return {function_(a[I]...)};
-      else
-        return function_(a[I]...);
+  template <class Arguments>
+  auto call(Arguments arguments, SourceLocation where) {
+    using Result = std::remove_cvref_t<decltype(std::apply(*function_, arguments))>;
+    CallParts parts;
+    parts.tensors.reserve(std::tuple_size_v<Arguments>);
+    std::apply([&](auto&... a) { detail::ArgumentParts(parts.tensors, parts.fixed).add(a...); }, arguments);
+    const FunctionBody body = [&](const Tensors& tensors) -> Outcome {
+      Arguments given = arguments;
+      detail::TensorReplacer replacer(tensors);
+      detail::visit_parts(given, replacer);
+      if constexpr (std::is_void_v<Result>) {
+        std::apply(*function_, given);
+        return {};
+      } else {
+        Result result = std::apply(*function_, given);
+        detail::ResultParts taken;
+        detail::visit_parts(result, taken);
+        return {std::move(taken.tensors), std::make_shared<Result>(std::move(result))};
+      }
     };
-    Tensors results = run(plain, arguments, where);
-    if constexpr (std::is_same_v<Result, Tensor>)
-      return std::move(results[0]);
-    else if constexpr (!std::is_void_v<Result>)
-      return results;
+    Outcome outcome = run_parts(body, parts, detail::line_of_call(where, compiled_at_));
+    if constexpr (!std::is_void_v<Result>) {
+      Result result = *static_cast<const Result*>(outcome.form.get());
+      detail::TensorReplacer replacer(outcome.tensors);
+      detail::visit_parts(result, replacer);
+      return result;
+    }
   }
 
-  F function_;
+  std::shared_ptr<F> function_;
+  SourceLocation compiled_at_;
 };
 
 /// A function of tensors whose forward and backward run as plans.
 template <class F>
-Compiled<F> compile(F function) {
-  return {std::move(function), FunctionKind::function};
+Compiled<F> compile(F function, SourceLocation where = SourceLocation::current()) {
+  return {std::move(function), FunctionKind::function, where};
 }
 
 /// A training step, or another function whose results are not differentiated, as one plan.
 template <class F>
-Compiled<F> compile_step(F function) {
-  return {std::move(function), FunctionKind::step};
+Compiled<F> compile_step(F function, SourceLocation where = SourceLocation::current()) {
+  return {std::move(function), FunctionKind::step, where};
 }
 
 }  // namespace retrograd

@@ -14,7 +14,7 @@
 
 namespace retrograd::inline v0 {
 
-FunctionCapture::FunctionCapture(const Function& function, const Tensors& arguments, CallGuard guard,
+FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& arguments, CallGuard guard,
                                  FunctionKind kind, const KnownCalls* known, SourceLocation where)
     : kind_(kind), where_(where), guards_(std::move(guard), recorded_), results_(where) {
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -25,7 +25,7 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
            where);
   recorded_.graph.name = kind == FunctionKind::step ? "step" : "function";
   try {
-    record(function, arguments, known);
+    record(body, arguments, known);
     make_plans(arguments);
   } catch (...) {
     settle_recorded();
@@ -41,7 +41,7 @@ void FunctionCapture::settle_recorded() noexcept {
     RecordedFunction::settle_unused(recorded_.numbers, recorded_.graph);
 }
 
-void FunctionCapture::record(const Function& function, const Tensors& arguments, const KnownCalls* known) {
+void FunctionCapture::record(const FunctionBody& body, const Tensors& arguments, const KnownCalls* known) {
   auto tape = std::make_unique<RecordedTape>(
       std::make_unique<FunctionRecorder>(recorded_.graph, where_, known));
   FunctionRecorder& recorder = tape->recorder();
@@ -50,11 +50,12 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
     Taper taper(recorder);
     Emitter::Scope scope(taper);
     FunctionCall::Observer::Scope functions(&recorder.functions());
-    Tensors results = function(stand_ins);
+    Outcome outcome = body(stand_ins);
+    form_ = std::move(outcome.form);
     recorder.check_recorded();
     check_argument_hooks(recorder.inputs());
-    recorder.functions().check_results(results);
-    results_.bind(recorder, stand_ins, std::move(results), kind_ == FunctionKind::function,
+    recorder.functions().check_results(outcome.tensors);
+    results_.bind(recorder, stand_ins, std::move(outcome.tensors), kind_ == FunctionKind::function,
                   guards_.call().gradients);
   }
   guards_.note_reached(recorder.grads().reached(), recorder.inputs());

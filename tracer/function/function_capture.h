@@ -31,16 +31,16 @@ class NumbersOfRun;
 
 class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
  public:
-  using Function = std::function<Tensors(const Tensors&)>;
-
   /// Records the function for arguments like these. `known`: the known calls of its opaque functions; throws
   /// DryRunNeeded if one is missing.
-  FunctionCapture(const Function& function, const Tensors& arguments, CallGuard guard, FunctionKind kind,
+  FunctionCapture(const FunctionBody& body, const Tensors& arguments, CallGuard guard, FunctionKind kind,
                   const KnownCalls* known, SourceLocation where);
   ~FunctionCapture();
   FunctionCapture(const FunctionCapture&) = delete;
 
   const FunctionGuards& guards() const { return guards_; }
+  /// Of its results: see Outcome.
+  const std::shared_ptr<const void>& form() const { return form_; }
   /// `first`: with the numbers that the recording read.
   Tensors run(const Tensors& arguments, bool first, SourceLocation where);
 
@@ -64,7 +64,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
  private:
   friend struct SavedRun;
 
-  void record(const Function& function, const Tensors& arguments, const KnownCalls* known);
+  void record(const FunctionBody& body, const Tensors& arguments, const KnownCalls* known);
   static void check_argument_hooks(const FunctionInputs& inputs);
   void make_plans(const Tensors& arguments);
   void plan_forward(const Tensors& arguments);
@@ -97,6 +97,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   RecordedFunction recorded_;
   FunctionGuards guards_;
   FunctionResults results_;
+  std::shared_ptr<const void> form_;
   ir::Graph planned_;
   std::vector<Number> numbers_;
   std::unique_ptr<Plan> plan_;

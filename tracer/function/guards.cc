@@ -79,14 +79,30 @@ std::vector<size_t> first_of_each(const Tensors& given) {
 
 }  // namespace
 
-CallGuard::CallGuard(const Tensors& given) : gradients(GradMode::is_enabled()) {
+CallGuard::CallGuard(const CallParts& given) : fixed(given.fixed), gradients(GradMode::is_enabled()) {
   RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();
   has_pair = static_cast<bool>(pair);
   pair_is_pure = pair && pair->is_pure;
   if (pair && pair->traceable) traceable_pair = std::move(pair);
-  for (const Tensor& t : given) arguments.emplace_back(t.impl());
-  same_as = first_of_each(given);
+  for (const Tensor& t : given.tensors) arguments.emplace_back(t.impl());
+  same_as = first_of_each(given.tensors);
 }
+
+namespace {
+
+std::string value_of(const FixedPart& part) {
+  return part.text.empty() ? to_string(Scalar(part.number)) : fmt::format("\"{}\"", part.text);
+}
+
+std::string difference_of(const std::vector<FixedPart>& was, const std::vector<FixedPart>& is) {
+  for (size_t i = 0; i < std::min(was.size(), is.size()); ++i)
+    if (!(was[i] == is[i]))
+      return fmt::format("the {} in argument {} was {}, is {}", was[i].kind, was[i].argument, value_of(was[i]),
+                         value_of(is[i]));
+  return "the arguments have other parts";
+}
+
+}  // namespace
 
 std::vector<TensorLocation> TensorLocation::of(const Tensors& tensors) {
   std::vector<TensorLocation> locations;
@@ -103,6 +119,7 @@ std::vector<TensorLocation> TensorLocation::of(const Tensors& tensors) {
 }
 
 std::string CallGuard::difference(const CallGuard& now) const {
+  if (!(fixed == now.fixed)) return difference_of(fixed, now.fixed);
   if (arguments.size() != now.arguments.size())
     return fmt::format("{} arguments, now {}", arguments.size(), now.arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i)

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tracer/function/leaf_gradients.h"
+#include "tracer/function/parts.h"
 #include "tracer/function/recorded_function.h"
 
 namespace retrograd::inline v0 {
@@ -40,14 +41,15 @@ struct TensorLocation {
 };
 
 struct CallGuard {
-  std::vector<TensorGuard> arguments;
+  std::vector<TensorGuard> arguments;       // the tensors in them
+  std::vector<FixedPart> fixed;             // what else they hold
   std::vector<size_t> same_as;              // the first argument that is this tensor
   bool gradients;                           // gradient mode
   bool has_pair;                            // a default pair of saved-tensor hooks,
   bool pair_is_pure;                        // whether it needs no guards, and
   RefPtr<SavedTensorHooks> traceable_pair;  // the pair, if it is part of the graph
 
-  explicit CallGuard(const Tensors& arguments);
+  explicit CallGuard(const CallParts& given);
   /// What differs from `now`, in words; empty if nothing does.
   std::string difference(const CallGuard& now) const;
 };

@@ -1,0 +1,235 @@
+// Parts of arguments and results of compiled functions: the tensors in a value, and what else it holds.
+//
+// A value is a tensor; a number, an enumerator or a string; a Device; a std::optional, vector, array, pair, tuple or
+// map<string, ...> of values; or a struct of values: an aggregate with at most 8 members and no base class, or any
+// class with
+//
+//   auto members() { return std::tie(input, mask); }
+//
+// Tensors are inputs of a recording. All other parts of an argument are fixed in it (FixedPart): numbers, lengths, and
+// which optionals hold a value. Another fixed part needs another recording. A result is made of tensors only: a number
+// in it would be that of the recording.
+// Start reading at visit_parts().
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "engine/tensor.h"
+
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
+
+/// A part of an argument that is not a tensor.
+struct FixedPart {
+  size_t argument;  // its number
+  const char* kind;
+  Number number = {};
+  std::string text = {};
+
+  /// Of the same kind and the same bits.
+  bool operator==(const FixedPart& o) const {
+    return argument == o.argument && std::string_view(kind) == o.kind && number.kind == o.number.kind &&
+           number.i == o.number.i && text == o.text;
+  }
+};
+
+/// The arguments of a call: their tensors, and what else they hold.
+struct CallParts {
+  Tensors tensors;
+  std::vector<FixedPart> fixed = {};
+};
+
+/// What a call gave: the tensors of its result, and the result without them.
+struct Outcome {
+  Tensors tensors;
+  std::shared_ptr<const void> form = {};
+};
+
+/// A function of the tensors in its arguments.
+using FunctionBody = std::function<Outcome(const Tensors&)>;
+
+namespace detail {
+
+template <class T, template <class...> class Of>
+inline constexpr bool is_of = false;
+template <class... T, template <class...> class Of>
+inline constexpr bool is_of<Of<T...>, Of> = true;
+template <class T>
+inline constexpr bool is_std_array = false;
+template <class T, size_t n>
+inline constexpr bool is_std_array<std::array<T, n>> = true;
+
+template <class T>
+concept AnyTensor = std::derived_from<T, Tensor>;
+template <class T>
+concept HasMembers = requires(T& value) { value.members(); };
+
+// Stands for an initialiser of any type: counts the members of an aggregate.
+struct AnyMember {
+  template <class T>
+    requires(!std::same_as<T, AnyMember>)
+  operator T() const;
+};
+template <class T, size_t... I>
+constexpr bool can_hold(std::index_sequence<I...>) {
+  return requires { T{(static_cast<void>(I), AnyMember{})...}; };
+}
+template <class T, size_t n = 9>
+constexpr size_t member_count() {
+  if constexpr (n == 0 || can_hold<T>(std::make_index_sequence<n>()))
+    return n;
+  else
+    return member_count<T, n - 1>();
+}
+
+/// References to the members of a struct.
+template <class T>
+auto members_of(T& value) {
+  if constexpr (HasMembers<T>) {
+    return value.members();
+  } else {
+    constexpr size_t n = member_count<std::remove_const_t<T>>();
+    static_assert(n <= 8, "a struct of more than 8 members needs `auto members() { return std::tie(...); }`");
+    if constexpr (n == 0) {
+      return std::tuple<>();
+    } else if constexpr (n == 1) {
+      auto& [a] = value;
+      return std::tie(a);
+    } else if constexpr (n == 2) {
+      auto& [a, b] = value;
+      return std::tie(a, b);
+    } else if constexpr (n == 3) {
+      auto& [a, b, c] = value;
+      return std::tie(a, b, c);
+    } else if constexpr (n == 4) {
+      auto& [a, b, c, d] = value;
+      return std::tie(a, b, c, d);
+    } else if constexpr (n == 5) {
+      auto& [a, b, c, d, e] = value;
+      return std::tie(a, b, c, d, e);
+    } else if constexpr (n == 6) {
+      auto& [a, b, c, d, e, f] = value;
+      return std::tie(a, b, c, d, e, f);
+    } else if constexpr (n == 7) {
+      auto& [a, b, c, d, e, f, g] = value;
+      return std::tie(a, b, c, d, e, f, g);
+    } else {
+      auto& [a, b, c, d, e, f, g, h] = value;
+      return std::tie(a, b, c, d, e, f, g, h);
+    }
+  }
+}
+
+/// Calls visitor.tensor(t) for each tensor in `value`, visitor.structure(kind, number or text) for lengths, keys and
+/// whether an optional holds a value, and visitor.fixed(kind, number or text) for each other part, in order.
+template <class T, class Visitor>
+void visit_parts(T& value, Visitor& visitor) {
+  using Value = std::remove_const_t<T>;
+  if constexpr (AnyTensor<Value>) {
+    visitor.tensor(value);
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    visitor.fixed("flag", Number::of(value));
+  } else if constexpr (std::is_enum_v<Value>) {
+    visitor.fixed("enumerator", Number::of(static_cast<int64_t>(value)));
+  } else if constexpr (std::integral<Value>) {
+    visitor.fixed("number", Number::of(static_cast<int64_t>(value)));
+  } else if constexpr (std::is_same_v<Value, float> || std::is_same_v<Value, double>) {
+    visitor.fixed("number", Number::of(static_cast<double>(value)));
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    visitor.fixed("text", value);
+  } else if constexpr (std::is_same_v<Value, Device>) {
+    visitor.fixed("device", to_string(value));
+  } else if constexpr (is_of<Value, std::optional>) {
+    visitor.structure("presence", Number::of(value.has_value()));
+    if (value) visit_parts(*value, visitor);
+  } else if constexpr (is_of<Value, std::vector>) {
+    visitor.structure("length", Number::of(static_cast<int64_t>(value.size())));
+    if constexpr (std::is_same_v<Value, std::vector<bool>>)
+      for (const bool item : value) visit_parts(item, visitor);
+    else
+      for (auto& item : value) visit_parts(item, visitor);
+  } else if constexpr (is_std_array<Value>) {
+    for (auto& item : value) visit_parts(item, visitor);
+  } else if constexpr (is_of<Value, std::map>) {
+    visitor.structure("length", Number::of(static_cast<int64_t>(value.size())));
+    for (auto& [key, item] : value) {
+      visitor.structure("key", key);
+      visit_parts(item, visitor);
+    }
+  } else if constexpr (is_of<Value, std::tuple> || is_of<Value, std::pair>) {
+    std::apply([&](auto&... items) { (visit_parts(items, visitor), ...); }, value);
+  } else {
+    static_assert(HasMembers<Value> || std::is_aggregate_v<Value>,
+                  "compiled functions take and give tensors, numbers (as arguments), strings, and optionals, vectors, "
+                  "arrays, pairs, tuples, maps and structs of these. Capture other objects, or add "
+                  "`auto members() { return std::tie(...); }`");
+    std::apply([&](auto&... items) { (visit_parts(items, visitor), ...); }, members_of(value));
+  }
+}
+
+// Collects what an argument consists of.
+class ArgumentParts {
+ public:
+  ArgumentParts(Tensors& tensors, std::vector<FixedPart>& fixed) : tensors_(tensors), fixed_(fixed) {}
+  template <class... T>
+  void add(T&... arguments) {
+    ((visit_parts(arguments, *this), ++argument_), ...);
+  }
+
+  void tensor(const Tensor& t) { tensors_.push_back(t); }
+  void structure(const char* kind, Number count) { fixed_.push_back({argument_, kind, count, {}}); }
+  void structure(const char* kind, std::string text) { fixed_.push_back({argument_, kind, {}, std::move(text)}); }
+  void fixed(const char* kind, Number number) { structure(kind, number); }
+  void fixed(const char* kind, std::string text) { structure(kind, std::move(text)); }
+
+ private:
+  size_t argument_ = 0;
+  Tensors& tensors_;
+  std::vector<FixedPart>& fixed_;
+};
+
+// Puts other tensors into a value, in order.
+class TensorReplacer {
+ public:
+  explicit TensorReplacer(const Tensors& tensors) : tensors_(tensors) {}
+
+  template <AnyTensor T>
+  void tensor(T& t) {
+    static_assert(std::is_same_v<T, Tensor>, "take a parameter as a Tensor");
+    t = tensors_[next_++];
+  }
+  void structure(const char*, const auto&) {}
+  void fixed(const char*, const auto&) {}
+
+ private:
+  const Tensors& tensors_;
+  size_t next_ = 0;
+};
+
+// Takes the tensors out of a result.
+class ResultParts {
+ public:
+  void tensor(Tensor& t) { tensors.push_back(std::exchange(t, {})); }
+  void structure(const char*, const auto&) {}
+  template <class T>
+  void fixed(const char*, const T&) {
+    static_assert(std::is_void_v<T>,
+                  "the result of a compiled function is made of tensors: a number would be that of the recording");
+  }
+
+  Tensors tensors;
+};
+
+}  // namespace detail
+}  // namespace retrograd
+#pragma GCC visibility pop
