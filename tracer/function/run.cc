@@ -149,11 +149,11 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   try {
     numbers = numbers_;
   } catch (...) {
-    settle_recorded();
+    if (first) settle_recorded();
     throw;
   }
   NumbersOfRun read(recorded_, planned_, std::move(numbers), first);
-  numbers_are_open_ = false;
+  if (first) numbers_are_open_ = false;  // other threads may run meanwhile
   read.read();
   try {
     return run(arguments, read, where);
