@@ -21,13 +21,13 @@ namespace {
 bool is_dense_without_overlap(const TensorImpl& x) {
   std::vector<int> order(static_cast<size_t>(x.rank()));
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {}, [&](int d) { return x.strides()[d]; });
-  int64_t expected = 1;
+  std::ranges::sort(order, {}, [&](int d) { return x.stride(d).hint(); });
+  Dim expected = 1;
   for (int d : order) {
-    const int64_t size = x.shape()[d].raw();
-    if (size == 0) return true;
-    if (size == 1) continue;
-    if (x.strides()[d] != expected) return false;
+    const Dim size = x.shape()[d];
+    if (size.raw() == 0) return true;
+    if (size.raw() == 1) continue;
+    if (!(x.stride(d) == expected)) return false;
     expected *= size;
   }
   return true;
@@ -53,7 +53,7 @@ constinit StripedLock accumulating;  // backwards of several threads may meet at
 bool has_layout_of_grad(const TensorImpl& grad, const TensorImpl& leaf) {
   if (!is_dense_without_overlap(leaf)) return grad.is_contiguous();
   for (int i = 0; i < leaf.rank(); ++i)
-    if (leaf.shape()[i].raw() > 1 && grad.strides()[i] != leaf.strides()[i]) return false;
+    if (leaf.shape()[i].raw() != 1 && !(grad.stride(i) == leaf.stride(i))) return false;
   return true;
 }
 

@@ -8,10 +8,9 @@ namespace retrograd::inline v0::ops {
 
 /// A view by strides and an offset from the operand's first element: the attributes of `as_strided`.
 struct Geometry {
-  Shape size;
-  IntList stride;
-  int64_t offset = 0;
-  IntList base_stride;        // the layout of the operand
+  Shape size, stride;
+  Dim offset = 0;
+  Shape base_stride;          // the layout of the operand
   bool base_is_dense = true;  // row-major: base_stride is redundant
   void visit(AttrVisitor& v) {
     v.field("size", size);

@@ -19,7 +19,7 @@ namespace retrograd::inline v0 {
 bool shows_an_element_twice(const TensorImpl& x) {
   if (x.numel().raw() == 0) return false;
   for (int i = 0; i < x.rank(); ++i)
-    if (x.strides()[i] == 0 && x.shape()[i].raw() > 1) return true;
+    if (x.stride(i).raw() == 0 && x.shape()[i].raw() != 1) return true;
   return false;
 }
 
@@ -27,23 +27,23 @@ namespace {
 
 // ---- overlap --------------------------------------------------------------------------------------------------------
 
-int64_t span_of(const TensorImpl& x) {
-  int64_t n = 1;
+Dim span_of(const TensorImpl& x) {
+  Dim n = 1;
   for (int i = 0; i < x.rank(); ++i) {
     if (x.shape()[i].raw() == 0) return 0;
-    n += (x.shape()[i].raw() - 1) * x.strides()[i];
+    n += (x.shape()[i] - 1) * x.stride(i);
   }
   return n;
 }
 
 // As many elements as their span has, each once: only for such tensors the ends decide the overlap (PyTorch:
 // get_overlap_status).
-bool is_dense(const TensorImpl& x) { return !shows_an_element_twice(x) && span_of(x) == x.numel().raw(); }
+bool is_dense(const TensorImpl& x) { return !shows_an_element_twice(x) && span_of(x) == x.numel(); }
 
 bool have_equal_layout(const TensorImpl& a, const TensorImpl& b) {
   if (!(a.shape() == b.shape())) return false;
   for (int i = 0; i < a.rank(); ++i)
-    if (a.shape()[i].raw() > 1 && a.strides()[i] != b.strides()[i]) return false;
+    if (a.shape()[i].raw() != 1 && !(a.stride(i) == b.stride(i))) return false;
   return true;
 }
 
@@ -53,9 +53,9 @@ Overlap overlap_of(const TensorImpl& a, const TensorImpl& b) {
   if (!(a.storage() == b.storage()) || a.numel().raw() == 0 || b.numel().raw() == 0 || !is_dense(a) ||
       !is_dense(b))
     return Overlap::none;
-  const int64_t a_begin = a.storage_offset(), a_end = a_begin + span_of(a), b_begin = b.storage_offset(),
-                b_end = b_begin + span_of(b);
-  if (a_begin != b_begin || a_end != b_end)
+  const Dim a_begin = a.offset(), a_end = a_begin + span_of(a), b_begin = b.offset(),
+            b_end = b_begin + span_of(b);
+  if (!(a_begin == b_begin && a_end == b_end))
     return a_begin < b_end && b_begin < a_end ? Overlap::partial : Overlap::none;
   return have_equal_layout(a, b) ? Overlap::full : Overlap::partial;
 }
@@ -100,7 +100,7 @@ class StandIn {
       copy_tangents(self, tensor_.impl());
       return;
     }
-    const int64_t bytes = span_of(self) * static_cast<int64_t>(element_size(self.dtype()));
+    const int64_t bytes = span_of(self).hint() * static_cast<int64_t>(element_size(self.dtype()));
     cell->set_storage(
         Storage::wrap(self.data(), bytes, drop_storage, RefPtr<Storage>(self.storage()).release()));
     cell->set_storage_offset(0);

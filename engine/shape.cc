@@ -61,6 +61,17 @@ std::string to_string(const TensorType& type) {
   return type.device == Device{} ? out : out + " " + to_string(type.device);
 }
 
+Dim symbolic_strides(const Shape& shape, int64_t* strides) {
+  Dim step = 1;
+  bool is_empty = false;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[i] = step.raw();
+    is_empty |= shape[i].raw() == 0;
+    if (shape[i].raw() != 0) step *= shape[i];
+  }
+  return is_empty ? Dim(0) : step;
+}
+
 int wrap_dim(int64_t dim, int rank, std::string_view op) {
   const int range = std::max(rank, 1);
   if (dim < -range || dim >= range)

@@ -124,15 +124,21 @@ inline void check_extent(const Shape& shape) {
     if (!d.is_symbolic() && d.raw() > 1) n = Dim::checked_mul(n, d.raw());
 }
 
-/// Row-major strides of `shape`, in elements; returns the number of elements. Error(bad_argument) as for check_extent.
-inline int64_t contiguous_strides(const Shape& shape, int64_t* strides) {
+/// Row-major strides of a shape with symbols, as contiguous_strides() gives them.
+Dim symbolic_strides(const Shape& shape, int64_t* strides);
+
+/// Row-major strides of `shape`, in elements, as raw Dims; returns the number of elements. Error(bad_argument) as for
+/// check_extent.
+inline Dim contiguous_strides(const Shape& shape, int64_t* strides) {
   int64_t step = 1;
   bool is_empty = false;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[i] = step;
-    const int64_t size = shape[i].value();
-    is_empty |= size == 0;
-    if (size > 1) step = Dim::checked_mul(step, size);
+    const Dim size = shape[i];
+    if (size.is_symbolic()) [[unlikely]]
+      return symbolic_strides(shape, strides);
+    is_empty |= size.raw() == 0;
+    if (size.raw() > 1) step = Dim::checked_mul(step, size.raw());
   }
   return is_empty ? 0 : step;
 }

@@ -117,6 +117,12 @@ void SymbolTable::evaluate(std::vector<Number>& values) const {
   }
 }
 
+SymbolTable SymbolTable::at(std::span<const Number> values) const {
+  SymbolTable made = *this;
+  for (size_t i = 0; i < made.exprs_.size(); ++i) made.exprs_[i].hint = values[i];
+  return made;
+}
+
 int SymbolTable::failing_guard(std::span<const Number> values) const {
   for (size_t i = 0; i < guards_.size(); ++i) {
     const Guard& g = guards_[i];
@@ -177,10 +183,15 @@ int32_t dim_id(Dim d) {
 }
 }  // namespace
 
-void Scalar::specialise() const {
+// The present hint: the table may have got other values since this number was made (SymbolTable::at).
+Number Scalar::specialised() const {
   SymbolTable& table = SymbolTable::require();
-  table.compare(Compare::eq, symbol_, table.constant(value_));
+  const Number now = table.expr(symbol_).hint;
+  table.compare(Compare::eq, symbol_, table.constant(now));
+  return now;
 }
+double Scalar::specialised_double() const { return specialised().as_double(); }
+int64_t Scalar::specialised_int() const { return specialised().as_int(); }
 
 int64_t Dim::specialise() const {
   SymbolTable& table = SymbolTable::require();

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -98,6 +99,8 @@ class SymbolTable {
   void evaluate(std::vector<Number>& values) const;
   /// The first guard that does not hold for `values`, or -1.
   int failing_guard(std::span<const Number> values) const;
+  /// The same table as if it had been made with these values.
+  SymbolTable at(std::span<const Number> values) const;
   /// "s3", "2*s3", "(s1+s2)", "float(s0)".
   std::string text(int32_t id) const;
 
@@ -142,9 +145,18 @@ class Dim {
     if (value < kSymbolEnd) [[unlikely]]
       too_negative(value);
   }
+  template <std::floating_point T>
+  Dim(T) = delete;  // a fraction would be cut off
   static constexpr Dim symbol(int32_t id) {
     Dim d = 0;
     d.raw_ = kSymbolBase + id;
+    return d;
+  }
+
+  /// What raw() gave.
+  static constexpr Dim from_raw(int64_t raw) {
+    Dim d = 0;
+    d.raw_ = raw;
     return d;
   }
 
@@ -218,7 +230,7 @@ class Scalar {
   constexpr Scalar(bool v) : value_(Number::of(v)) {}
   constexpr Scalar(Number n) : value_(n) {}
   /// A size as a number: symbolic when the size is.
-  explicit Scalar(Dim d);
+  Scalar(Dim d);
   static Scalar symbol(int32_t id, Number hint) {
     Scalar s(hint);
     s.symbol_ = id;
@@ -234,12 +246,12 @@ class Scalar {
   // always_inline: also called from kernels compiled for wider instruction sets, which must not emit a shared copy.
   [[gnu::always_inline]] double to_double() const {
     if (symbol_ >= 0) [[unlikely]]
-      specialise();
+      return specialised_double();
     return value_.kind == Number::Kind::Float ? value_.d : static_cast<double>(value_.i);
   }
   [[gnu::always_inline]] int64_t to_int() const {
     if (symbol_ >= 0) [[unlikely]]
-      specialise();
+      return specialised_int();
     return value_.kind == Number::Kind::Float ? truncated(value_.d) : value_.i;
   }
 
@@ -255,7 +267,9 @@ class Scalar {
  private:
   static Scalar arith(Arith op, Scalar a, Scalar b);
   static bool compare(Compare op, Scalar a, Scalar b);
-  void specialise() const;
+  Number specialised() const;
+  double specialised_double() const;
+  int64_t specialised_int() const;
 
   Number value_;
   int32_t symbol_ = -1;

@@ -47,13 +47,19 @@ int64_t Tensor::size(int64_t dim, SourceLocation where) const {
   const TensorImpl& x = impl("size", where);
   return x.shape()[dim_of(x, dim, "size", where)].value();
 }
+Dim Tensor::sym_size(int64_t dim, SourceLocation where) const {
+  const TensorImpl& x = impl("sym_size", where);
+  return x.shape()[dim_of(x, dim, "sym_size", where)];
+}
 int64_t Tensor::stride(int64_t dim, SourceLocation where) const {
   const TensorImpl& x = impl("stride", where);
-  return x.strides()[dim_of(x, dim, "stride", where)];
+  return x.stride(dim_of(x, dim, "stride", where)).value();
 }
 IntArray Tensor::strides(SourceLocation where) const {
   const TensorImpl& x = impl("strides", where);
-  return IntArray(x.strides(), x.strides() + x.rank());
+  IntArray strides;
+  for (int i = 0; i < x.rank(); ++i) strides.push_back(x.stride(i).value());
+  return strides;
 }
 
 void Tensor::check_has_data(std::string_view op, SourceLocation where) const {

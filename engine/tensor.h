@@ -39,6 +39,15 @@ class Tensor {
     return impl("sizes", where).shape().ints();
   }
   int64_t size(int64_t dim, SourceLocation where = SourceLocation::current()) const;
+  /// The same sizes, which stay symbols while they are recorded (tracer/function/compile.h): code that computes with
+  /// them serves other sizes, too. sizes(), size() and numel() fix the recording to the present ones.
+  const Shape& sym_sizes(SourceLocation where = SourceLocation::current()) const {
+    return impl("sym_sizes", where).shape();
+  }
+  Dim sym_size(int64_t dim, SourceLocation where = SourceLocation::current()) const;
+  Dim sym_numel(SourceLocation where = SourceLocation::current()) const {
+    return impl("sym_numel", where).numel();
+  }
   IntArray strides(SourceLocation where = SourceLocation::current()) const;
   int64_t stride(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   int64_t numel(SourceLocation where = SourceLocation::current()) const {
@@ -48,7 +57,7 @@ class Tensor {
     return impl("nbytes", where).numel().value() * static_cast<int64_t>(element_size(dtype()));
   }
   int64_t storage_offset(SourceLocation where = SourceLocation::current()) const {
-    return impl("storage_offset", where).storage_offset();
+    return impl("storage_offset", where).offset().value();
   }
   ScalarType dtype(SourceLocation where = SourceLocation::current()) const {
     return impl("dtype", where).dtype();
@@ -147,8 +156,8 @@ class Tensor {
   Tensor mean(SourceLocation where = SourceLocation::current()) const;
   Tensor t(SourceLocation where = SourceLocation::current()) const;
   Tensor transpose(int64_t dim0, int64_t dim1, SourceLocation where = SourceLocation::current()) const;
-  Tensor view(const IntArray& size, SourceLocation where = SourceLocation::current()) const;
-  Tensor reshape(const IntArray& shape, SourceLocation where = SourceLocation::current()) const;
+  Tensor view(const Shape& size, SourceLocation where = SourceLocation::current()) const;
+  Tensor reshape(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
   Tensor select(int64_t dim, int64_t index, SourceLocation where = SourceLocation::current()) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length,
                 SourceLocation where = SourceLocation::current()) const;
@@ -229,6 +238,8 @@ class Operand {
   Operand(bool v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : scalar_(v), where_{file, line} {}
   Operand(Scalar v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : scalar_(v), where_{file, line} {}
+  Operand(Dim v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : scalar_(v), where_{file, line} {}
   Operand(const Tensor& tensor, SourceLocation where) : tensor_(&tensor), where_(where) {}
   Operand(Scalar scalar, SourceLocation where) : scalar_(scalar), where_(where) {}

@@ -21,9 +21,20 @@ void TensorImpl::destroy(TensorImpl* impl) noexcept {
 }
 
 void TensorImpl::allocate() {
-  const int64_t count = contiguous_strides(shape_, strides_);
+  const int64_t count = contiguous_strides(shape_, strides_).value();
   offset_ = 0;
   storage_ = Storage::allocate(Dim::checked_mul(count, static_cast<int64_t>(element_size(dtype_))));
+}
+
+int64_t TensorImpl::contiguous_numel_at_capture() const {
+  Dim n = 1;
+  for (int i = rank() - 1; i >= 0; --i) {
+    const Dim size = shape_[i];
+    if (size.raw() == 0) return 0;
+    if (size.raw() != 1 && !(stride(i) == n)) return -1;
+    n *= size;
+  }
+  return n.hint();
 }
 
 void TensorImpl::alias(const TensorImpl& other) {

@@ -42,6 +42,12 @@ class TensorImpl : public RefCounted {
     device_ = device;
   }
 
+  // Strides and offset of a value of a recorded function may be symbols, as sizes may. stride() and offset() give
+  // them; strides() and storage_offset() are for tensors with data. Sizes and strides are 0 or 1 in each run, or never.
+  Dim stride(int i) const { return Dim::from_raw(strides_[i]); }
+  Dim offset() const { return Dim::from_raw(offset_); }
+  void set_stride(int i, Dim stride) { strides_[i] = stride.raw(); }
+  void set_offset(Dim offset) { offset_ = offset.raw(); }
   const int64_t* strides() const { return strides_; }
   int64_t* mutable_strides() { return strides_; }
   int64_t storage_offset() const { return offset_; }
@@ -52,6 +58,8 @@ class TensorImpl : public RefCounted {
     int64_t n = 1;
     for (int i = rank() - 1; i >= 0; --i) {
       const int64_t size = shape_[i].raw();
+      if ((size | strides_[i]) < 0) [[unlikely]]
+        return contiguous_numel_at_capture();
       if (size == 0) return 0;
       if (size != 1 && strides_[i] != n) return -1;
       if (__builtin_mul_overflow(n, size, &n)) return -1;
@@ -108,6 +116,7 @@ class TensorImpl : public RefCounted {
  private:
   TensorImpl() = default;
   ~TensorImpl();
+  int64_t contiguous_numel_at_capture() const;  // of symbols; leaves a guard
 
   ScalarType dtype_ = ScalarType::Undefined;
   Device device_;

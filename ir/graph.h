@@ -124,6 +124,10 @@ class Graph {
 
   /// A copy of the graph, with texts and attributes of its own.
   Graph copy() const;
+  /// A copy for one set of sizes, which are the first `sizes` symbols: numbers take the place of all sizes, and of
+  /// numbers in attributes that follow from them. `values`: of all expressions. If the graph has no other symbols, the
+  /// copy has none.
+  Graph at_sizes(std::span<const Number> values, int32_t sizes) const;
 
   SymbolTable symbols;
   std::string name = "backward";

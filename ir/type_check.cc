@@ -161,6 +161,16 @@ std::string TypeChecker::handle_problem(const Node& node) const {
   return {};
 }
 
+namespace {
+
+// A size that is no symbol itself may become 0 or 1 where symbols, and products of them, cannot.
+void note_above_one(Dim size) {
+  const Arith op = SymbolTable::require().expr(size.id()).op;
+  if (op != Arith::symbol && op != Arith::mul) static_cast<void>(size > 1);
+}
+
+}  // namespace
+
 void infer_types(const Call& call, TensorImpl* const* results) {
   check_devices(call);
   if (call.op->infer)
@@ -171,7 +181,11 @@ void infer_types(const Call& call, TensorImpl* const* results) {
     Shape shape = results[i]->shape();
     bool changed = false;
     for (int d = 0; d < shape.rank(); ++d) {
-      if (!shape[d].is_symbolic() || shape[d].hint() > 1) continue;
+      if (!shape[d].is_symbolic()) continue;
+      if (shape[d].hint() > 1) {
+        note_above_one(shape[d]);
+        continue;
+      }
       const Dim number = shape[d].hint();
       if (!(shape[d] == number)) continue;  // adds the guard
       shape[d] = number;

@@ -79,7 +79,7 @@ void EmbeddingBackward::jvp(TangentContext& c) {
 void EmbeddingAdd::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &x = *call.operands[0], &g = *call.operands[2];
   check_rows(call, *call.operands[1], g);
-  if (x.rank() != 2 || x.dtype() != g.dtype() || x.shape()[1].raw() != g.shape().back().raw())
+  if (x.rank() != 2 || x.dtype() != g.dtype() || !(x.shape()[1] == g.shape().back()))
     fail_call(call, Category::shape_mismatch, "table and gradient do not fit together");
   check_table(call, *call.operands[1], call.attrs_as<Attrs>(), x.shape()[0]);
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());

@@ -122,7 +122,7 @@ Tensor gathered(RuleContext& c, int64_t dim) {
   Geometry place;
   int64_t strides[kMaxRank];
   contiguous_strides(want, strides);
-  for (int i = 0; i < want.rank(); ++i) place.stride.push_back(strides[i]);
+  for (int i = 0; i < want.rank(); ++i) place.stride.push_back(Dim::from_raw(strides[i]));
   place.size = index.impl().shape();
   return emit<AsStridedScatter>({out.get(), g.get()}, place, c.where());
 }

@@ -26,10 +26,10 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation where) const
   return retrograd::transpose(Operand(*this, where), dim0, dim1);
 }
 
-Tensor Tensor::view(const IntArray& size, SourceLocation where) const {
+Tensor Tensor::view(const Shape& size, SourceLocation where) const {
   return retrograd::view(Operand(*this, where), size);
 }
-Tensor Tensor::reshape(const IntArray& shape, SourceLocation where) const {
+Tensor Tensor::reshape(const Shape& shape, SourceLocation where) const {
   return retrograd::reshape(Operand(*this, where), shape);
 }
 

@@ -80,7 +80,7 @@ void Expand::layout(const Call& call, TensorImpl& output) {
   const int skip = output.rank() - x.rank();
   for (int i = 0; i < output.rank(); ++i) {
     const bool repeated = i < skip || (x.shape()[i - skip].raw() == 1 && output.shape()[i].raw() != 1);
-    output.mutable_strides()[i] = repeated ? 0 : x.strides()[i - skip];
+    output.set_stride(i, repeated ? Dim(0) : x.stride(i - skip));
   }
   output.set_storage_offset(x.storage_offset());
 }
@@ -104,25 +104,24 @@ void Reshape::layout(const Call& call, TensorImpl& output) {
   const TensorImpl& x = *call.operands[0];
   output.set_storage_offset(x.storage_offset());
   const Shape &from = x.shape(), &to = output.shape();
-  int64_t* strides = output.mutable_strides();
   if (x.is_contiguous() || from.numel().raw() == 0) {
-    contiguous_strides(to, strides);
+    contiguous_strides(to, output.mutable_strides());
     return;
   }
   int at = to.rank() - 1;
-  int64_t base = x.rank() ? x.strides()[x.rank() - 1] : 1, old_run = 1, new_run = 1;
+  Dim base = x.rank() ? x.stride(x.rank() - 1) : Dim(1), old_run = 1, new_run = 1;
   for (int d = x.rank() - 1; d >= 0; --d) {
-    old_run *= from[d].raw();
-    const bool run_ends = d == 0 || (from[d - 1].raw() != 1 && x.strides()[d - 1] != old_run * base);
+    old_run *= from[d];
+    const bool run_ends = d == 0 || (from[d - 1].raw() != 1 && !(x.stride(d - 1) == old_run * base));
     if (!run_ends) continue;
     while (at >= 0 && (new_run < old_run || to[at].raw() == 1)) {
-      strides[at] = new_run * base;
-      new_run *= to[at--].raw();
+      output.set_stride(at, new_run * base);
+      new_run *= to[at--];
     }
-    if (new_run != old_run)
+    if (!(new_run == old_run))
       fail_call(call, Category::view_incompatible, "its layout does not allow this view. Hint: reshape");
     if (d > 0) {
-      base = x.strides()[d - 1];
+      base = x.stride(d - 1);
       old_run = new_run = 1;
     }
   }
@@ -165,18 +164,16 @@ Tensor Permute::transpose(RuleContext& c, int, const Tensor& g) {
 namespace {
 
 // A size list with at most one -1 as a shape of `numel` elements.
-Shape infer_size(const IntArray& size, Dim numel, std::string_view op, SourceLocation where) {
-  Shape shape;
+Shape infer_size(Shape shape, Dim numel, std::string_view op, SourceLocation where) {
   int unknown = -1;
   Dim known = 1;
-  for (size_t i = 0; i < size.size(); ++i) {
-    if (size[i] == -1 && unknown < 0)
-      unknown = static_cast<int>(i);
-    else if (size[i] < 0)
-      fail(Category::bad_argument, op, fmt::format("size {} is not allowed here", size[i]), where);
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i].raw() == -1 && unknown < 0)
+      unknown = i;
+    else if (shape[i].hint() < 0)
+      fail(Category::bad_argument, op, fmt::format("size {} is not allowed here", to_string(shape[i])), where);
     else
-      known *= size[i];
-    shape.push_back(size[i]);
+      known *= shape[i];
   }
   if (unknown >= 0) {
     if (known.hint() == 0 || numel.hint() % known.hint() != 0)
@@ -223,28 +220,28 @@ Tensor expand_to(Operand x, const Shape& shape) {
   return ops::emit<ops::Expand>({x.tensor().get()}, {shape}, x.where());
 }
 
-Tensor expand(Operand x, const IntArray& size) {
+Tensor expand(Operand x, const Shape& size) {
   const NamedCall call("expand", x.where());
   const Shape& from = x.tensor().impl().shape();
-  Shape shape(size);
+  Shape shape = size;
   const int skip = shape.rank() - from.rank();
   for (int i = 0; i < shape.rank(); ++i) {
-    if (size[static_cast<size_t>(i)] >= 0) continue;
-    if (size[static_cast<size_t>(i)] != -1 || i < skip)
-      fail(Category::bad_argument, "expand",
-           fmt::format("size {} is not allowed at dim {}", size[static_cast<size_t>(i)], i), x.where());
+    if (size[i].hint() >= 0) continue;
+    if (size[i].raw() != -1 || i < skip)
+      fail(Category::bad_argument, "expand", fmt::format("size {} is not allowed at dim {}", to_string(size[i]), i),
+           x.where());
     shape[i] = from[i - skip];
   }
   return ops::emit<ops::Expand>({x.tensor().get()}, {shape}, x.where());
 }
 
-Tensor view(Operand x, const IntArray& size) {
+Tensor view(Operand x, const Shape& size) {
   const NamedCall call("view", x.where());
   const Shape shape = infer_size(size, x.tensor().impl().numel(), "view", x.where());
   return ops::emit<ops::Reshape>({x.tensor().get()}, {shape}, x.where());
 }
 
-Tensor reshape(Operand x, const IntArray& size) {
+Tensor reshape(Operand x, const Shape& size) {
   const NamedCall call("reshape", x.where());
   return reshape_to(x, infer_size(size, x.tensor().impl().numel(), "reshape", x.where()));
 }

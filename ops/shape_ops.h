@@ -141,16 +141,16 @@ Tensor to(Operand input, Device device);
 /// A view with dims of size 1 repeated up to `size`, and with new dims in front; -1 keeps a dim. Error(shape_mismatch)
 /// if another size would change or there are fewer dims than before, Error(bad_argument) for a negative size.
 /// torch.Tensor.expand.
-Tensor expand(Operand input, const IntArray& size);
+Tensor expand(Operand input, const Shape& size);
 /// expand() to sizes none of which is -1; `input` itself if it has this shape.
 Tensor expand_to(Operand input, const Shape& shape);
 /// The same elements, in row-major order, in another shape, on the same memory; one size may be -1, which is inferred.
 /// Error(shape_mismatch) for another number of elements, Error(bad_argument) for negative sizes,
 /// Error(view_incompatible) for a layout that allows no such view. torch.Tensor.view.
-Tensor view(Operand input, const IntArray& size);
+Tensor view(Operand input, const Shape& size);
 /// view() if the layout allows it, else a view of a copy. Errors as for view(), except view_incompatible.
 /// torch.reshape.
-Tensor reshape(Operand input, const IntArray& shape);
+Tensor reshape(Operand input, const Shape& shape);
 /// reshape() to sizes none of which is -1.
 Tensor reshape_to(Operand input, const Shape& shape);
 /// A view whose dim i is dim dims[i] of `input`; dims may be negative. Error(bad_dim) unless each dim is given once.

@@ -31,10 +31,11 @@ constexpr int64_t kFarthest = INT64_MAX - (int64_t{1} << 32);
 
 // The stride of a dim that shows `entries` in steps. For a single entry the stride does not matter, so it is kept
 // rather than multiplied.
-int64_t in_steps(int64_t stride, int64_t step, Dim entries) {
+Dim in_steps(Dim stride, Dim step, Dim entries) {
+  if (stride.is_symbolic() || step.is_symbolic()) return stride * step;
   int64_t wide;
-  const bool overflows = __builtin_mul_overflow(stride, step, &wide) || wide > kLargestStride;
-  return overflows && entries.raw() < 2 ? stride : wide;
+  const bool overflows = __builtin_mul_overflow(stride.raw(), step.raw(), &wide) || wide > kLargestStride;
+  return overflows && (entries.raw() == 0 || entries.raw() == 1) ? stride : Dim(wide);
 }
 
 // A number has no dim to pick from.
@@ -101,9 +102,9 @@ void Slice::layout(const Call& call, TensorImpl& output) {
   const Attrs& a = call.attrs_as<Attrs>();
   const TensorImpl& x = *call.operands[0];
   std::copy_n(x.strides(), x.rank(), output.mutable_strides());
-  int64_t& stride = output.mutable_strides()[a.dim];
-  stride = in_steps(stride, a.step.raw(), a.length);
-  output.set_storage_offset(x.storage_offset() + a.start.raw() * x.strides()[a.dim]);
+  const int d = static_cast<int>(a.dim);
+  output.set_stride(d, in_steps(x.stride(d), a.step, a.length));
+  output.set_offset(x.offset() + a.start * x.stride(d));
 }
 
 void Select::infer(const Call& call, TensorImpl* const* outputs) {
@@ -121,7 +122,7 @@ void Select::layout(const Call& call, TensorImpl& output) {
   const Attrs& a = call.attrs_as<Attrs>();
   const TensorImpl& x = *call.operands[0];
   for (int i = 0; i < output.rank(); ++i) output.mutable_strides()[i] = x.strides()[i < a.dim ? i : i + 1];
-  output.set_storage_offset(x.storage_offset() + a.index.raw() * x.strides()[a.dim]);
+  output.set_offset(x.offset() + a.index * x.stride(static_cast<int>(a.dim)));
 }
 
 void Diagonal::infer(const Call& call, TensorImpl* const* outputs) {
@@ -146,11 +147,14 @@ void Diagonal::layout(const Call& call, TensorImpl& output) {
   int at = 0;
   for (int i = 0; i < x.rank(); ++i)
     if (i != a.dim1 && i != a.dim2) output.mutable_strides()[at++] = x.strides()[i];
-  if (__builtin_add_overflow(x.strides()[a.dim1], x.strides()[a.dim2], &output.mutable_strides()[at]))
-    output.mutable_strides()[at] = 1;  // of at most one entry
-  if (output.shape().back().raw() == 0) return output.set_storage_offset(x.storage_offset());
-  const int64_t skip = a.offset >= 0 ? a.offset * x.strides()[a.dim2] : -a.offset * x.strides()[a.dim1];
-  output.set_storage_offset(x.storage_offset() + skip);
+  const Dim first = x.stride(static_cast<int>(a.dim1)), second = x.stride(static_cast<int>(a.dim2));
+  int64_t sum;
+  if (first.is_symbolic() || second.is_symbolic())
+    output.set_stride(at, first + second);
+  else
+    output.set_stride(at, __builtin_add_overflow(first.raw(), second.raw(), &sum) ? 1 : sum);  // of at most one entry
+  if (output.shape().back().raw() == 0) return output.set_offset(x.offset());
+  output.set_offset(x.offset() + (a.offset >= 0 ? second * a.offset : first * -a.offset));
 }
 
 void Unfold::infer(const Call& call, TensorImpl* const* outputs) {
@@ -170,9 +174,9 @@ void Unfold::layout(const Call& call, TensorImpl& output) {
   const Attrs& a = call.attrs_as<Attrs>();
   const TensorImpl& x = *call.operands[0];
   std::copy_n(x.strides(), x.rank(), output.mutable_strides());
-  output.mutable_strides()[x.rank()] = x.strides()[a.dim];
-  int64_t& stride = output.mutable_strides()[a.dim];
-  stride = in_steps(stride, a.step.raw(), output.shape()[static_cast<int>(a.dim)]);
+  const int d = static_cast<int>(a.dim);
+  output.set_stride(x.rank(), x.stride(d));
+  output.set_stride(d, in_steps(x.stride(d), a.step, output.shape()[d]));
   output.set_storage_offset(x.storage_offset());
 }
 
@@ -181,18 +185,18 @@ void Unfold::layout(const Call& call, TensorImpl& output) {
 namespace {
 
 // The number of elements from the first to the last of a tensor with these strides.
-Dim extent(const Shape& size, const IntList& stride) {
+Dim extent(const Shape& size, const Shape& stride) {
   Dim n = 1;
   for (int i = 0; i < size.rank(); ++i) {
     if (size[i].raw() == 0) return 0;
-    if (stride[i] != 0) n += (size[i] - 1) * stride[i];
+    if (stride[i].raw() != 0) n += (size[i] - 1) * stride[i];
   }
   return n;
 }
 
-bool repeats(const Shape& size, const IntList& stride) {
+bool repeats(const Shape& size, const Shape& stride) {
   for (int i = 0; i < size.rank(); ++i)
-    if (stride[i] == 0 && size[i].raw() != 1) return true;
+    if (stride[i].raw() == 0 && size[i].raw() != 1) return true;
   return false;
 }
 
@@ -202,10 +206,10 @@ class Buffer {
   Buffer(const Geometry& g, const TensorType& base, SourceLocation where) : type_(base), where_(where) {
     const Dim base_extent = g.base_is_dense ? base.shape.numel() : extent(base.shape, g.base_stride);
     const Dim view_end = extent(g.size, g.stride) + g.offset;
-    low_ = std::min<int64_t>(g.offset, 0);
+    low_ = std::min<Dim>(g.offset, 0);
     is_base_ = g.base_is_dense && g.offset >= 0 && (g.size.numel().raw() == 0 || view_end <= base_extent);
     size_ = is_base_ ? base_extent : (base_extent > view_end ? base_extent : view_end) - low_;
-    base_ = Geometry{base.shape, g.base_stride, -low_, {}, true};
+    base_ = Geometry{base.shape, g.base_stride, Dim(0) - low_, {}, true};
     if (g.base_is_dense) base_.stride = dense_strides(base.shape);
     view_ = Geometry{g.size, g.stride, g.offset - low_, {}, true};
     repeats_ = !g.base_is_dense && repeats(base.shape, g.base_stride);
@@ -238,26 +242,26 @@ class Buffer {
   }
 
  private:
-  static IntList dense_strides(const Shape& shape) {
+  static Shape dense_strides(const Shape& shape) {
     int64_t strides[kMaxRank];
     contiguous_strides(shape, strides);
-    IntList list;
-    for (int i = 0; i < shape.rank(); ++i) list.push_back(strides[i]);
+    Shape list;
+    for (int i = 0; i < shape.rank(); ++i) list.push_back(Dim::from_raw(strides[i]));
     return list;
   }
 
   TensorType type_;
   SourceLocation where_;
-  Dim size_;
-  int64_t low_;
+  Dim size_, low_;
   Geometry base_, view_;
   bool is_base_, repeats_;
 };
 
-void check_strides(const Call& call, const Shape& size, const IntList& stride) {
-  if (size.rank() != stride.size())
+void check_strides(const Call& call, const Shape& size, const Shape& stride) {
+  if (size.rank() != stride.rank())
     fail_call(call, Category::bad_argument, "sizes and strides are not equally many");
-  for (int64_t s : stride) {
+  for (const Dim s : stride) {
+    if (s.is_symbolic()) continue;
     if (s < 0) fail_call(call, Category::bad_argument, "a stride is negative");
     if (s > kLargestStride) fail_call(call, Category::bad_argument, "a stride is above 2^48");
   }
@@ -267,24 +271,21 @@ void check_geometry(const Call& call, const Geometry& g, const Shape& base) {
   check_sizes(call, g.size);
   check_strides(call, g.size, g.stride);
   if (!g.base_is_dense) check_strides(call, base, g.base_stride);
-  if (g.offset < -kLargestStride || g.offset > kLargestStride)
-    fail_call(call, Category::index_out_of_range, fmt::format("the offset {} is above 2^48", g.offset));
+  if (!g.offset.is_symbolic() && (g.offset < -kLargestStride || g.offset > kLargestStride))
+    fail_call(call, Category::index_out_of_range, fmt::format("the offset {} is above 2^48", to_string(g.offset)));
 }
 
-Shape at_capture(const Shape& shape) { return Shape(shape.hints()); }
+Shape at_capture(const Shape& shape) { return shape.is_symbolic() ? Shape(shape.hints()) : shape; }
 
 }  // namespace
 
 void check_inside(const Call& call, const Geometry& g, const Shape& base) {
-  const bool has_symbols = g.size.is_symbolic() || base.is_symbolic();
-  const Shape &size = has_symbols ? at_capture(g.size) : g.size,
-              &whole = has_symbols ? at_capture(base) : base;
-  const int64_t shown = extent(size, g.stride).raw(),
-                there = g.base_is_dense ? whole.numel().raw() : extent(whole, g.base_stride).raw();
-  if (shown > 0 && (g.offset < 0 || g.offset > there || shown > there - g.offset))
+  const Shape whole = at_capture(base);
+  const int64_t shown = extent(at_capture(g.size), at_capture(g.stride)).raw(), offset = g.offset.hint(),
+                there = g.base_is_dense ? whole.numel().raw() : extent(whole, at_capture(g.base_stride)).raw();
+  if (shown > 0 && (offset < 0 || offset > there || shown > there - offset))
     fail_call(call, Category::index_out_of_range,
-              fmt::format("elements {} to {} are not within the {} of the base", g.offset,
-                          g.offset + shown - 1, there));
+              fmt::format("elements {} to {} are not within the {} of the base", offset, offset + shown - 1, there));
 }
 
 void AsStrided::infer(const Call& call, TensorImpl* const* outputs) {
@@ -297,14 +298,14 @@ void AsStrided::layout(const Call& call, TensorImpl& output) {
   const Geometry& g = call.attrs_as<Geometry>();
   const TensorImpl& x = *call.operands[0];
   RG_ASSERT(!g.base_is_dense || x.is_contiguous());
-  const int64_t begin = x.storage_offset() + g.offset,
-                end = Dim::checked_add(begin, extent(g.size, g.stride).raw());
+  const Dim first = x.offset() + g.offset;
+  const int64_t begin = first.hint(), end = (first + extent(g.size, g.stride)).hint();
   const int64_t capacity = x.storage()->nbytes() / static_cast<int64_t>(element_size(x.dtype()));
-  if (begin < 0 || begin > kLargestStride || (g.size.numel().raw() > 0 && end > capacity))
+  if (begin < 0 || begin > kLargestStride || (g.size.numel().raw() != 0 && end > capacity))
     fail_call(call, Category::index_out_of_range,
               fmt::format("elements {} to {} of a storage of {} are out of range", begin, end - 1, capacity));
-  for (int i = 0; i < g.size.rank(); ++i) output.mutable_strides()[i] = g.stride[i];
-  output.set_storage_offset(begin);
+  for (int i = 0; i < g.size.rank(); ++i) output.set_stride(i, g.stride[i]);
+  output.set_offset(first);
 }
 
 Tensor AsStrided::of(const Tensor& x, const Geometry& geometry, SourceLocation where) {
@@ -443,7 +444,7 @@ Tensor flatten(Operand x, int64_t start_dim, int64_t end_dim) {
   return reshape_to(x, shape);
 }
 
-Tensor broadcast_to(Operand x, const IntArray& size) {
+Tensor broadcast_to(Operand x, const Shape& size) {
   const NamedCall call("broadcast_to", x.where());
   return expand(x, size);
 }
@@ -498,13 +499,13 @@ Tensor as_strided(Operand x, const IntArray& size, const IntArray& stride,
   const Tensor base = from.has_layout() ? x.tensor() : clone(x);
   ops::Geometry g;
   g.size = Shape(size);
-  g.stride = IntList(stride);
+  g.stride = Shape(stride);
   if (!from.has_layout())
     g.offset = storage_offset.value_or(0);
   else {
     // Both are not negative.
-    g.offset = storage_offset.value_or(from.storage_offset()) - from.storage_offset();
-    for (int i = 0; i < from.rank(); ++i) g.base_stride.push_back(from.strides()[i]);
+    g.offset = (storage_offset ? Dim(*storage_offset) : from.offset()) - from.offset();
+    for (int i = 0; i < from.rank(); ++i) g.base_stride.push_back(from.stride(i));
     g.base_is_dense = from.is_contiguous();
   }
   return ops::emit<ops::AsStrided>({base.get()}, g, x.where());

@@ -196,7 +196,7 @@ Tensor squeeze(Operand input, const IntArray& dims);
 Tensor unsqueeze(Operand input, int64_t dim);
 /// Dims start_dim .. end_dim as one; a view where memory allows, else a copy.
 Tensor flatten(Operand input, int64_t start_dim = 0, int64_t end_dim = -1);
-Tensor broadcast_to(Operand input, const IntArray& size);
+Tensor broadcast_to(Operand input, const Shape& size);
 /// Dims `source` moved to the positions `destination`, the others in their order.
 Tensor movedim(Operand input, const IntArray& source, const IntArray& destination);
 Tensor diagonal(Operand input, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);

@@ -121,8 +121,8 @@ void as_strided_scatter(const Call& call, TensorImpl* const* outputs) {
   memory->alias(out);
   int64_t extent = 1;  // of the base as it lies in memory, if that is not row-major
   for (int i = 0; i < base.rank() && !g.base_is_dense; ++i) {
-    memory->mutable_strides()[i] = g.base_stride[i];
-    extent += (base.shape()[i].raw() - 1) * g.base_stride[i];
+    memory->set_stride(i, g.base_stride[i]);
+    extent += (base.shape()[i].raw() - 1) * g.base_stride[i].raw();
   }
   const Scratch<std::byte> room(
       g.base_is_dense ? 0 : std::max<int64_t>(extent, 1) * static_cast<int64_t>(element_size(out.dtype())));
@@ -133,8 +133,8 @@ void as_strided_scatter(const Call& call, TensorImpl* const* outputs) {
   }
   convert_copy(base, *memory);
   region->set_type(value.dtype(), value.device(), g.size);
-  for (int i = 0; i < g.size.rank(); ++i) region->mutable_strides()[i] = g.stride[i];
-  region->set_storage_offset(memory->storage_offset() + g.offset);
+  for (int i = 0; i < g.size.rank(); ++i) region->set_stride(i, g.stride[i]);
+  region->set_offset(memory->offset() + g.offset);
   region->set_storage(memory->storage());
   convert_copy(value, *region);
   if (!g.base_is_dense) convert_copy(*memory, out);

@@ -61,73 +61,96 @@ bool FunctionBackward::needs_forward() const {
          std::ranges::any_of(recorded.inputs, [](const auto& input) { return input.saved >= 0; });
 }
 
-void FunctionBackwards::record_first() {
-  const Arrivals all = all_results();
-  if (try_record(all) || std::ranges::count(all, Arrival::with_gradient) == 1) return;
+namespace {
+
+Arrivals all_of(const FunctionResults& results) {
+  Arrivals all;
+  for (const ResultBinding& r : results)
+    all.push_back(r.is_differentiable ? Arrival::with_gradient : Arrival::none);
+  return all;
+}
+
+}  // namespace
+
+RecordedBackwards RecordedTape::record_backwards(FunctionResults& results, std::span<const Number> values) const {
+  RecordedBackwards made;
+  const auto is_recorded = [&](const Arrivals& arrivals) {
+    std::unique_ptr<FunctionBackward>& backward = made[arrivals];
+    try {
+      backward = record_backward(results, arrivals, values);
+    } catch (const FixedSizesNeeded&) {
+      throw;
+    } catch (const Error& e) {
+      backward = std::make_unique<FunctionBackward>();
+      backward->error = e;
+    }
+    return !backward->error;
+  };
+  const Arrivals all = all_of(results);
+  if (is_recorded(all) || std::ranges::count(all, Arrival::with_gradient) == 1) return made;
   for (size_t i = 0; i < all.size(); ++i) {
     Arrivals one(all.size());
     one[i] = all[i];
-    if (all[i] != Arrival::none) try_record(one);
+    if (all[i] != Arrival::none) is_recorded(one);
   }
+  return made;
 }
 
-bool FunctionBackwards::try_record(const Arrivals& arrivals) {
-  std::unique_ptr<FunctionBackward>& backward = all_[arrivals];
-  try {
-    backward = record(arrivals);
-  } catch (const Error& e) {
-    backward = std::make_unique<FunctionBackward>();
-    backward->error = e;
-  }
-  return !backward->error;
-}
-
-std::unique_ptr<FunctionBackward> FunctionBackwards::record(const Arrivals& arrivals) {
+std::unique_ptr<FunctionBackward> RecordedTape::record_backward(FunctionResults& results, const Arrivals& arrivals,
+                                                                std::span<const Number> values) const {
+  const std::lock_guard lock(mutex_);
   auto backward = std::make_unique<FunctionBackward>();
   backward->recorded.graph.name = "backward";
-  FunctionRecorder recorder(backward->recorded.graph, tape_.recorder());
+  backward->recorded.graph.symbols = recorder_->graph().symbols.at(values);
+  const int32_t of_forward = backward->recorded.graph.symbols.size();
+  FunctionRecorder recorder(backward->recorded.graph, *recorder_);
   BackwardRequest request;
   request.to_inputs = request.retain_graph = true;
   request.accumulate = false;
-  for (size_t i = 0; i < results_.size(); ++i) {
+  for (size_t i = 0; i < results.size(); ++i) {
     if (arrivals[i] == Arrival::none) continue;
-    const Tensor& result = results_[i].recorded;
-    if (!results_[i].edge)
-      results_[i].edge = gradient_edge(result.impl());  // a view of memory from outside goes out of date
+    const Tensor& result = results[i].recorded;
+    if (!results[i].edge)
+      results[i].edge = gradient_edge(result.impl());  // a view of memory from outside goes out of date
     request.roots.push_back(result);
-    request.root_edges.push_back(results_[i].edge);
+    request.root_edges.push_back(results[i].edge);
     request.cotangents.push_back(arrivals[i] == Arrival::with_gradient
                                      ? recorder.inputs().cotangent(result.impl().type(), static_cast<int>(i))
                                      : Tensor());
   }
-  for (const Tensor& leaf : tape_.leaves()) request.input_edges.push_back(gradient_edge(leaf.impl()));
+  for (const Tensor& leaf : leaves_) request.input_edges.push_back(gradient_edge(leaf.impl()));
   Walk walk = request.walk();
   recorder.finish(recorder.backward_of_function(request, walk), backward->recorded);
   RecordedFunction::settle_unused(backward->recorded.numbers, backward->recorded.graph);
+  backward->recorded.reads.symbols = of_forward;
   ir::verify(backward->recorded.graph);
+  if (const int32_t sizes = recorder_->sizes().count())
+    backward->recorded = backward->recorded.at_sizes(RecordedFunction::hints(backward->recorded.graph), sizes);
   backward->numbers = RecordedFunction::hints(backward->recorded.graph);
-  for (const auto& [value, user] : backward->recorded.reads.users) note_user(static_cast<size_t>(value), user);
   return backward;
 }
 
 // ---- finding one --------------------------------------------------------------------------------------------------
 
-FunctionBackwards::Arrivals FunctionBackwards::all_results() const {
-  Arrivals all;
-  for (const ResultBinding& r : results_)
-    all.push_back(r.is_differentiable ? Arrival::with_gradient : Arrival::none);
-  return all;
+FunctionBackwards::FunctionBackwards(const RecordedFunction& forward, const RecordedTape& tape,
+                                     FunctionResults& results, std::span<const Number> values,
+                                     RecordedBackwards first)
+    : forward_(forward), tape_(tape), results_(results), values_(values.begin(), values.end()), all_(std::move(first)) {
+  for (const auto& [arrivals, backward] : all_) note_users(*backward);
+}
+
+void FunctionBackwards::note_users(const FunctionBackward& backward) {
+  for (const auto& [value, user] : backward.recorded.reads.users) note_user(static_cast<size_t>(value), user);
 }
 
 // Only for user functions does it matter whether a result without a gradient is reached; the walk of the running
 // backward tells.
-FunctionBackwards::Arrivals FunctionBackwards::arrivals_at(const Record& record,
-                                                           std::span<TensorImpl* const> cotangents) const {
-  Arrivals arrivals = all_results();
+Arrivals FunctionBackwards::arrivals_at(const Record& record, std::span<TensorImpl* const> cotangents) const {
+  Arrivals arrivals = all_of(results_);
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (!cotangents[i]) arrivals[i] = Arrival::none;
   CurrentBackward* current = CurrentBackward::innermost();
-  if (!tape_.has_functions() || !current || arrivals == all_results()) return arrivals;
+  if (!tape_.has_functions() || !current || arrivals == all_of(results_)) return arrivals;
   for (const Walk::Item& item : current->walk().order()) {
     if (item.record == &record) break;
     for (int k = 0; k < item.record->operands && item.runs; ++k) {
@@ -146,7 +169,8 @@ FunctionBackward& FunctionBackwards::find(const Record& record, std::span<Tensor
   std::unique_ptr<FunctionBackward>& backward = all_[arrivals];
   const bool is_new = !backward;
   if (is_new) {
-    auto made = this->record(arrivals);
+    auto made = tape_.record_backward(results_, arrivals, values_);
+    note_users(*made);
     plan(*made);
     backward = std::move(made);
   }
@@ -158,7 +182,7 @@ FunctionBackward& FunctionBackwards::find(const Record& record, std::span<Tensor
 
 const FunctionBackward* FunctionBackwards::of_all() const {
   std::lock_guard lock(mutex_);
-  const auto it = all_.find(all_results());
+  const auto it = all_.find(all_of(results_));
   return it == all_.end() || it->second->error ? nullptr : it->second.get();
 }
 

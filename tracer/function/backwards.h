@@ -1,14 +1,16 @@
 // The backwards of a recorded function.
 //
-//   RecordedTape       the tape made by the recording, kept for further backwards
+//   RecordedTape       the tape made by the recording, from which backwards are recorded
 //   FunctionBackward   the graph from gradients of some results to those of the operands, and its plan
-//   FunctionBackwards  all of them, and the saved values that they recompute
+//   FunctionBackwards  all of them for one set of sizes, and the saved values that they recompute
 //
+// The tape may have symbols as sizes. A backward is recorded for one set of sizes: its table of symbols begins as a copy
+// of the forward's with these sizes as values, and at the end they take the place of the symbols.
 // A backward graph is recorded for each set of results that have a gradient; the first, for all of them, decides what
 // is saved. An error while recording a backward is thrown when the backward runs.
 // Values that are cheap to recompute from memory kept anyway are not saved (ir/passes/recompute_saved.h), unless that
 // raises the peak.
-// Start reading at FunctionBackwards::record_first(), then find().
+// Start reading at RecordedTape::record_backwards(), then FunctionBackwards::find().
 #pragma once
 
 #include <map>
@@ -24,32 +26,6 @@
 
 namespace retrograd::inline v0 {
 
-class RecordedTape {
- public:
-  explicit RecordedTape(std::unique_ptr<FunctionRecorder> recorder) : recorder_(std::move(recorder)) {}
-
-  FunctionRecorder& recorder() const { return *recorder_; }
-  /// The operands of the record that a run makes: arguments that require a gradient, bases that were written to,
-  /// leaves from outside, leaves that the function makes. Leaves that the function makes become results.
-  void find_operands(FunctionResults& results);
-  /// Whether user functions are on the tape.
-  void find_functions(const FunctionResults& results);
-
-  const std::vector<int32_t>& inputs() const { return inputs_; }
-  const std::vector<size_t>& made_leaves() const { return made_leaves_; }
-  const Tensors& leaves() const { return leaves_; }
-  bool has_functions() const { return has_functions_; }
-
- private:
-  void find_made_leaves(FunctionResults& results);
-
-  std::unique_ptr<FunctionRecorder> recorder_;
-  std::vector<int32_t> inputs_;      // of the graph: the first operands
-  std::vector<size_t> made_leaves_;  // results: the operands after those
-  Tensors leaves_;                   // on the recorded tape, of all operands
-  bool has_functions_ = false;
-};
-
 struct FunctionBackward {
   RecordedFunction recorded;
   ir::Graph planned;
@@ -62,20 +38,53 @@ struct FunctionBackward {
   bool needs_forward() const;
 };
 
-class FunctionBackwards {
- public:
-  /// How a backward reaches a result: not at all, with a gradient, or without one; user functions run in either case
-  /// of reach.
-  enum class Arrival : uint8_t { none, without_gradient, with_gradient };
-  using Arrivals = std::vector<Arrival>;
+/// How a backward reaches a result: not at all, with a gradient, or without one; user functions run in either case of
+/// reach.
+enum class Arrival : uint8_t { none, without_gradient, with_gradient };
+using Arrivals = std::vector<Arrival>;
+using RecordedBackwards = std::map<Arrivals, std::unique_ptr<FunctionBackward>>;
 
-  /// The arguments must outlive this object.
-  FunctionBackwards(const RecordedFunction& forward, const RecordedTape& tape, FunctionResults& results)
-      : forward_(forward), tape_(tape), results_(results) {}
+class RecordedTape {
+ public:
+  explicit RecordedTape(std::unique_ptr<FunctionRecorder> recorder) : recorder_(std::move(recorder)) {}
+
+  FunctionRecorder& recorder() const { return *recorder_; }
+  /// The operands of the record that a run makes: arguments that require a gradient, bases that were written to,
+  /// leaves from outside, leaves that the function makes. Leaves that the function makes become results.
+  void find_operands(FunctionResults& results);
+  /// Whether user functions are on the tape.
+  void find_functions(const FunctionResults& results);
 
   /// Records the backward for all results, or, if that is an error, one for each result: then all values to save are
-  /// known.
-  void record_first();
+  /// known. `values`: of all expressions of the forward's graph.
+  RecordedBackwards record_backwards(FunctionResults& results, std::span<const Number> values) const;
+  /// Records one. Error(unsupported) if the rules use other values than at the sizes of the recording.
+  std::unique_ptr<FunctionBackward> record_backward(FunctionResults& results, const Arrivals& arrivals,
+                                                    std::span<const Number> values) const;
+
+  const std::vector<int32_t>& inputs() const { return inputs_; }
+  const std::vector<size_t>& made_leaves() const { return made_leaves_; }
+  const Tensors& leaves() const { return leaves_; }
+  bool has_functions() const { return has_functions_; }
+
+ private:
+  void find_made_leaves(FunctionResults& results);
+
+  mutable std::mutex mutex_;  // of one backward at a time
+  std::unique_ptr<FunctionRecorder> recorder_;
+  std::vector<int32_t> inputs_;      // of the graph: the first operands
+  std::vector<size_t> made_leaves_;  // results: the operands after those
+  Tensors leaves_;                   // on the recorded tape, of all operands
+  bool has_functions_ = false;
+};
+
+class FunctionBackwards {
+ public:
+  /// `first`: those recorded so far, for the sizes of `forward`. `values`: of all expressions of the tape's graph. The
+  /// other arguments must outlive this object.
+  FunctionBackwards(const RecordedFunction& forward, const RecordedTape& tape, FunctionResults& results,
+                    std::span<const Number> values, RecordedBackwards first);
+
   /// After the forward has been recorded: which saved values are recomputed, and the plans so far.
   void find_recompute();
   void plan_first();
@@ -93,11 +102,9 @@ class FunctionBackwards {
   std::mutex& mutex() { return mutex_; }
 
  private:
-  bool try_record(const Arrivals& arrivals);
-  std::unique_ptr<FunctionBackward> record(const Arrivals& arrivals);
   void plan(FunctionBackward& backward) const;
-  Arrivals all_results() const;
   Arrivals arrivals_at(const Record& record, std::span<TensorImpl* const> cotangents) const;
+  void note_users(const FunctionBackward& backward);
   void note_user(size_t saved, const Record* user);
   bool may_recompute() const;
   ir::Recompute recomputable() const;
@@ -107,8 +114,9 @@ class FunctionBackwards {
   const RecordedFunction& forward_;
   const RecordedTape& tape_;
   FunctionResults& results_;
+  const std::vector<Number> values_;
   mutable std::mutex mutex_;
-  std::map<Arrivals, std::unique_ptr<FunctionBackward>> all_;
+  RecordedBackwards all_;
   ir::Recompute recompute_;
   std::vector<std::unordered_set<const Record*>> users_;  // of each saved value: the records whose rules use it
 };

@@ -1,6 +1,7 @@
 // See tracer/function/compile.h; start reading at FunctionCache::run.
 #include "tracer/function/compile.h"
 
+#include <algorithm>
 #include <list>
 #include <mutex>
 
@@ -9,7 +10,7 @@
 #include "engine/inplace.h"
 #include "engine/nesting.h"
 #include "engine/runner.h"
-#include "tracer/function/function_capture.h"
+#include "tracer/function/sized_function.h"
 #include "tracer/observe/log.h"
 #include "tracer/observe/profile.h"
 
@@ -20,24 +21,30 @@ SourceLocation detail::line_of_call(SourceLocation where, SourceLocation compile
 }
 
 struct FunctionCache::State {
-  explicit State(FunctionKind k) : kind(k) {}
+  State(FunctionKind k, CompileOptions o) : kind(k), options(o) {}
   static std::shared_ptr<State> without_function(const FunctionCache& moved) {
-    auto state = std::make_shared<State>(moved.state_->kind);
+    auto state = std::make_shared<State>(moved.state_->kind, moved.state_->options);
     state->has_function = false;
     return state;
   }
   std::string_view name() const { return kind == FunctionKind::step ? "compile_step" : "compile"; }
   const FunctionKind kind;
+  const CompileOptions options;
   bool has_function = true;
   // Recordings of a step, and its runs without user code, change shared state (.grad of leaves, memory of
   // parameters): they are serialised. Nothing that runs meanwhile takes this mutex again, unless the function waits
   // for another thread that does.
   std::mutex turn;
   std::mutex mutex;
-  std::list<std::shared_ptr<FunctionCapture>> captures;  // most recently used first
-  std::shared_ptr<FunctionCapture> last;
+  struct Entry {
+    std::shared_ptr<FunctionCapture> capture;
+    std::list<std::shared_ptr<SizedFunction>> sized;  // most recently used first
+  };
+  std::list<Entry> entries;  // most recently used first
+  std::shared_ptr<SizedFunction> last;
   Stats stats;
   std::string reason, eager_reason;
+  std::string fixed_because;  // why sizes are never symbols
   // Known about calls before they are recorded: the results of their opaque functions, or why they cannot be
   // recorded.
   struct Known {
@@ -47,26 +54,46 @@ struct FunctionCache::State {
   };
   std::list<Known> known;  // most recently noted first
 
-  std::shared_ptr<FunctionCapture> find(const CallGuard& guard, const Tensors& arguments, std::string& why) {
+  // What serves a call: a capture, the values of its symbols, and, if there is one, its plan for these sizes.
+  struct Found {
+    std::shared_ptr<FunctionCapture> capture;
+    std::vector<Number> values;
+    std::shared_ptr<SizedFunction> sized;
+  };
+  Found find(const CallGuard& guard, const Tensors& arguments, std::string& why) {
     std::lock_guard lock(mutex);
     why = "first call";
-    for (auto it = captures.begin(); it != captures.end(); ++it) {
-      std::string misfit = (*it)->guards().misfit(guard, arguments);
-      if (misfit.empty()) {
-        captures.splice(captures.begin(), captures, it);
-        ++stats.hits;
-        return captures.front();
-      }
-      if (it == captures.begin()) why = std::move(misfit);
+    for (auto it = entries.begin(); it != entries.end(); ++it) {
+      std::string misfit;
+      std::optional<std::vector<Number>> values = it->capture->fit(guard, arguments, misfit);
+      if (it == entries.begin() && !values) why = std::move(misfit);
+      if (!values) continue;
+      entries.splice(entries.begin(), entries, it);
+      ++stats.hits;
+      std::list<std::shared_ptr<SizedFunction>>& all = it->sized;
+      const auto sized = std::ranges::find_if(all, [&](const auto& s) { return s->has_sizes(*values); });
+      if (sized == all.end()) return {it->capture, std::move(*values), nullptr};
+      all.splice(all.begin(), all, sized);
+      return {it->capture, std::move(*values), all.front()};
     }
-    return nullptr;
+    return {};
   }
-  static void add(Stats& stats, const FunctionCapture& capture) {
-    if (const PrecomputedGradients* p = capture.precomputed()) {
+  // The capture of a call that differed in sizes only; null if there is none.
+  std::shared_ptr<FunctionCapture> with_other_sizes(const CallGuard& guard) {
+    std::lock_guard lock(mutex);
+    if (options.dynamic == DynamicSizes::never || !fixed_because.empty()) return nullptr;
+    const auto differs_in_sizes = [&](const Entry& e) {
+      return e.capture->guards().call().difference(guard, false).empty();
+    };
+    const auto it = std::ranges::find_if(entries, differs_in_sizes);
+    return it == entries.end() ? nullptr : it->capture;
+  }
+  static void add(Stats& stats, const SizedFunction& sized) {
+    if (const PrecomputedGradients* p = sized.precomputed()) {
       stats.precomputed += p->prediction().hits();
       stats.precomputed_missed += p->prediction().misses();
     }
-    stats.launches.add(capture.plan().launch_stats());
+    stats.launches.add(sized.plan().launch_stats());
   }
   std::optional<Known> what_is_known(const CallGuard& guard) {
     std::lock_guard lock(mutex);
@@ -78,21 +105,48 @@ struct FunctionCache::State {
     std::lock_guard lock(mutex);
     std::erase_if(known, [&](const Known& k) { return k.guard.difference(now.guard).empty(); });
     known.push_front(std::move(now));
-    if (known.size() > kCaptures) known.pop_back();
+    if (known.size() > options.recordings) known.pop_back();
+  }
+  bool all_sizes() {
+    std::lock_guard lock(mutex);
+    return options.dynamic == DynamicSizes::always && fixed_because.empty();
+  }
+  // Recordings with symbols are dropped.
+  void fix_sizes(std::string because) {
+    std::lock_guard lock(mutex);
+    fixed_because = std::move(because);
+    std::erase_if(entries, [](const Entry& e) { return e.capture->sizes().count() > 0; });
   }
   void keep(std::shared_ptr<FunctionCapture> capture, std::string why) {
     std::lock_guard lock(mutex);
     ++stats.captures;
     reason = std::move(why);
-    captures.push_front(std::move(capture));
-    if (captures.size() <= kCaptures) return;
-    add(stats, *captures.back());
-    captures.pop_back();
+    entries.push_front({std::move(capture), {}});
+    if (entries.size() <= std::max<size_t>(options.recordings, 1)) return;
+    for (const auto& sized : entries.back().sized) add(stats, *sized);
+    entries.pop_back();
     ++stats.evictions;
+  }
+  void keep(std::shared_ptr<SizedFunction> sized) {
+    std::lock_guard lock(mutex);
+    ++stats.plans;
+    const auto it = std::ranges::find_if(entries, [&](const Entry& e) { return e.capture.get() == &sized->capture(); });
+    if (it == entries.end()) return;  // evicted meanwhile
+    it->sized.push_front(std::move(sized));
+    if (it->sized.size() <= std::max<size_t>(options.plans, 1)) return;
+    add(stats, *it->sized.back());
+    it->sized.pop_back();
+    ++stats.plan_evictions;
+  }
+  void use(std::shared_ptr<SizedFunction> sized) {
+    std::lock_guard lock(mutex);
+    stats.nodes = static_cast<int64_t>(sized->graph().nodes().size());
+    last = std::move(sized);
   }
 };
 
-FunctionCache::FunctionCache(FunctionKind kind) : state_(std::make_shared<State>(kind)) {}
+FunctionCache::FunctionCache(FunctionKind kind, CompileOptions options)
+    : state_(std::make_shared<State>(kind, options)) {}
 FunctionCache::FunctionCache(FunctionCache&& o)
     : state_(std::exchange(o.state_, State::without_function(o))) {}
 FunctionCache& FunctionCache::operator=(FunctionCache&& o) {
@@ -164,6 +218,46 @@ Outcome FunctionCache::run_eagerly(const FunctionBody& body, const CallParts& ar
   return outcome;
 }
 
+// What runs the call. `is_first`: it was recorded just now.
+std::shared_ptr<SizedFunction> FunctionCache::find_or_record(const FunctionBody& body, const CallParts& arguments,
+                                                             bool& is_first, SourceLocation where) {
+  const CallGuard guard(arguments);
+  std::string why;
+  State::Found found = state_->find(guard, arguments.tensors, why);
+  if (found.sized) return found.sized;
+  is_first = !found.capture;
+  if (is_first) {
+    const std::optional<State::Known> known = state_->what_is_known(guard);
+    if (known && !known->not_recordable.empty()) throw NotRecordable(known->not_recordable);
+    try {
+      found.capture = std::make_shared<FunctionCapture>(body, arguments.tensors, guard, state_->kind,
+                                                        known ? &known->calls : nullptr,
+                                                        state_->with_other_sizes(guard).get(), state_->all_sizes(), where);
+    } catch (const NotRecordable& e) {
+      state_->note({guard, {}, e.what()});
+      throw;
+    }
+    if (found.capture->sizes().count()) found.values = RecordedFunction::hints(found.capture->recorded().graph);
+  }
+  auto sized = std::make_shared<SizedFunction>(found.capture, arguments.tensors, std::move(found.values));
+  if (is_first) {
+    sized->log(why);
+    state_->keep(found.capture, std::move(why));
+  }
+  state_->keep(sized);
+  return sized;
+}
+
+std::shared_ptr<SizedFunction> FunctionCache::serve(const FunctionBody& body, const CallParts& arguments,
+                                                    bool& is_first, SourceLocation where) {
+  try {
+    return find_or_record(body, arguments, is_first, where);
+  } catch (const FixedSizesNeeded& e) {
+    state_->fix_sizes(e.what());
+  }
+  return find_or_record(body, arguments, is_first, where);
+}
+
 Outcome FunctionCache::run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where) {
   logging::RunLog log;
   if (const std::string_view why = why_eager(); !why.empty())
@@ -172,38 +266,21 @@ Outcome FunctionCache::run_checked(const FunctionBody& body, const CallParts& ar
     if (!is_outdated(a.impl())) refresh_view(a.impl());  // otherwise its use is refused
   std::unique_lock turn(state_->turn, std::defer_lock);
   if (state_->kind == FunctionKind::step) turn.lock();
-  const CallGuard guard(arguments);
-  std::string why;
-  std::shared_ptr<FunctionCapture> capture = state_->find(guard, arguments.tensors, why);
-  const bool first = !capture;
-  if (first) {
-    const std::optional<State::Known> known = state_->what_is_known(guard);
-    if (known && !known->not_recordable.empty()) {
-      if (turn) turn.unlock();
-      return run_eagerly(body, arguments, known->not_recordable);
-    }
-    try {
-      capture = std::make_shared<FunctionCapture>(body, arguments.tensors, guard, state_->kind,
-                                                  known ? &known->calls : nullptr, where);
-    } catch (const DryRunNeeded& e) {
-      if (turn) turn.unlock();
-      return dry_run(body, arguments, e.what());
-    } catch (const NotRecordable& e) {
-      state_->note({guard, {}, e.what()});
-      if (turn) turn.unlock();
-      return run_eagerly(body, arguments, e.what());
-    }
-    capture->log(why);
-    state_->keep(capture, std::move(why));
+  bool is_first = false;
+  std::shared_ptr<SizedFunction> sized;
+  try {
+    sized = serve(body, arguments, is_first, where);
+  } catch (const DryRunNeeded& e) {
+    if (turn) turn.unlock();
+    return dry_run(body, arguments, e.what());
+  } catch (const NotRecordable& e) {
+    if (turn) turn.unlock();
+    return run_eagerly(body, arguments, e.what());
   }
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->last = capture;
-    state_->stats.nodes = static_cast<int64_t>(capture->graph().nodes().size());
-  }
-  if (turn && capture->calls_code()) turn.unlock();
-  Outcome outcome{capture->run(arguments.tensors, first, where), capture->form()};
-  log.ran(capture->graph(), first);
+  state_->use(sized);
+  if (turn && sized->capture().calls_code()) turn.unlock();
+  Outcome outcome{sized->run(arguments.tensors, is_first, where), sized->capture().form()};
+  log.ran(sized->graph(), is_first);
   return outcome;
 }
 
@@ -227,7 +304,8 @@ Outcome FunctionCache::run_parts(const FunctionBody& body, const CallParts& argu
 FunctionCache::Stats FunctionCache::stats() const {
   std::lock_guard lock(state_->mutex);
   Stats stats = state_->stats;
-  for (const auto& capture : state_->captures) State::add(stats, *capture);
+  for (const State::Entry& entry : state_->entries)
+    for (const auto& sized : entry.sized) State::add(stats, *sized);
   stats.launches.segments = state_->last ? state_->last->plan().launch_stats().segments : 0;
   return stats;
 }
@@ -266,7 +344,7 @@ std::string FunctionCache::last_eager_reason() const {
 
 void FunctionCache::reset() {
   std::lock_guard lock(state_->mutex);
-  state_->captures.clear();
+  state_->entries.clear();
   state_->last.reset();
   state_->stats = {};
   state_->reason.clear();

@@ -38,7 +38,10 @@
 // backward.
 // A tensor on which compile()'s function calls retain_grad() has no .grad after a backward from outside.
 // Concurrent calls of one step are serialised, except those that run user code.
-// Limits: those of the recorder; at most kCaptures recordings, least recently used evicted first.
+// Sizes of arguments that have differed between calls are symbols from then on: one recording serves all of them, with
+// a plan for each set of sizes (DynamicSizes). A size that the function looks at as an integer (size(), sizes(),
+// numel()) is fixed in the recording; sym_size() and the like keep it a symbol.
+// Limits: those of the recorder.
 #pragma once
 
 #include <memory>
@@ -53,22 +56,34 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
 
+class SizedFunction;
 namespace ir {
 struct Binding;
 }
 
 enum class FunctionKind : uint8_t { step, function };
 
+/// Which sizes of arguments are symbols in a recording, so that one recording serves all of them. automatic: those that
+/// have differed between calls.
+enum class DynamicSizes : uint8_t { automatic, never, always };
+
+struct CompileOptions {
+  DynamicSizes dynamic = DynamicSizes::automatic;
+  size_t recordings = 16;  // kept; the least recently used goes first
+  size_t plans = 16;       // kept of one recording, one for each set of sizes
+};
+
 /// The part independent of the function's type.
 class FunctionCache {
  public:
-  static constexpr size_t kCaptures = 16;
   using Function = std::function<Tensors(const Tensors&)>;
 
   struct Stats {
     int64_t captures = 0;   // graphs recorded, each with its plan
     int64_t hits = 0;       // calls served by an existing capture
     int64_t evictions = 0;  // captures evicted
+    int64_t plans = 0;      // plans made, one per capture and set of sizes
+    int64_t plan_evictions = 0;
     int64_t nodes = 0;      // of graph()
     int64_t eager = 0;      // calls of the function itself; see last_eager_reason()
     // Backwards whose gradients the call computed together with the loss (tracer/function/precomputed_gradients.h).
@@ -77,7 +92,7 @@ class FunctionCache {
     LaunchStats launches = {};  // of its plans, if their executor records launches; else 0
   };
 
-  explicit FunctionCache(FunctionKind kind);
+  explicit FunctionCache(FunctionKind kind, CompileOptions options = {});
   /// Copies share graphs and counts.
   FunctionCache(const FunctionCache&) = default;
   FunctionCache& operator=(const FunctionCache&) = default;
@@ -115,6 +130,10 @@ class FunctionCache {
  private:
   struct State;
   Outcome run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
+  std::shared_ptr<SizedFunction> find_or_record(const FunctionBody& body, const CallParts& arguments,
+                                                bool& is_first, SourceLocation where);
+  std::shared_ptr<SizedFunction> serve(const FunctionBody& body, const CallParts& arguments, bool& is_first,
+                                       SourceLocation where);
   Outcome run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why);
   Outcome dry_run(const FunctionBody& body, const CallParts& arguments, std::string why);
 
@@ -175,8 +194,8 @@ SourceLocation line_of_call(SourceLocation where, SourceLocation compiled_at);
 template <class F>
 class Compiled : public FunctionCache {
  public:
-  Compiled(F function, FunctionKind kind, SourceLocation where)
-      : FunctionCache(kind), function_(std::make_shared<F>(std::move(function))), compiled_at_(where) {}
+  Compiled(F function, FunctionKind kind, CompileOptions options, SourceLocation where)
+      : FunctionCache(kind, options), function_(std::make_shared<F>(std::move(function))), compiled_at_(where) {}
 
   auto operator()(SourceLocation where = SourceLocation::current()) { return call(std::tuple<>(), where); }
   template <class... Rest>
@@ -232,14 +251,14 @@ class Compiled : public FunctionCache {
 
 /// A function of tensors whose forward and backward run as plans.
 template <class F>
-Compiled<F> compile(F function, SourceLocation where = SourceLocation::current()) {
-  return {std::move(function), FunctionKind::function, where};
+Compiled<F> compile(F function, CompileOptions options = {}, SourceLocation where = SourceLocation::current()) {
+  return {std::move(function), FunctionKind::function, options, where};
 }
 
 /// A training step, or another function whose results are not differentiated, as one plan.
 template <class F>
-Compiled<F> compile_step(F function, SourceLocation where = SourceLocation::current()) {
-  return {std::move(function), FunctionKind::step, where};
+Compiled<F> compile_step(F function, CompileOptions options = {}, SourceLocation where = SourceLocation::current()) {
+  return {std::move(function), FunctionKind::step, options, where};
 }
 
 }  // namespace retrograd

@@ -45,11 +45,13 @@ Tensors FunctionInputs::arguments(const Tensors& given) {
 Tensor FunctionInputs::stand_in(TensorImpl& like, int argument, int base_of) {
   if (const StandIn* const known = stand_ins_.standing_for(&like)) return known->tensor;
   const int32_t number = argument >= 0 ? next() : -1;
-  Tensor made =
-      of_.make(like.type(), argument >= 0 ? of_.graph().add_tensor_input(like.type()) : ir::kNoValue);
+  const bool has_symbols = argument >= 0 && of_.sizes().count();
+  const TensorType type = has_symbols ? of_.sizes().type(static_cast<size_t>(argument)) : like.type();
+  Tensor made = of_.make(type, argument >= 0 ? of_.graph().add_tensor_input(type) : ir::kNoValue);
   TensorImpl& cell = made.impl();
   std::copy_n(like.strides(), cell.rank(), cell.mutable_strides());
-  cell.set_storage_offset(like.storage_offset());
+  if (has_symbols) of_.sizes().set_strides(static_cast<size_t>(argument), cell);
+  cell.set_offset(like.offset());
   cell.is_multi_output_view = like.is_multi_output_view;
   cell.is_no_grad_view = like.is_no_grad_view;
   cell.is_function_view = like.is_function_view;
@@ -58,7 +60,7 @@ Tensor FunctionInputs::stand_in(TensorImpl& like, int argument, int base_of) {
   if (argument >= 0) ++root.arguments;
   if (argument >= 0 && root.seen < 0) {
     root.seen = number;
-    root.seen_offset = cell.storage_offset();
+    root.seen_offset = cell.offset();
   }
   StandIn stand_in{&like, made, {}, argument, base_of, number, {}};
   link(stand_in);
@@ -102,7 +104,7 @@ void FunctionInputs::link(StandIn& made) {
     meta.post_accumulate_hooks = like.meta->post_accumulate_hooks;
     return;
   }
-  const Tensor leaf = of_.make(like.type(), ir::kNoValue);
+  const Tensor leaf = of_.make(cell.type(), ir::kNoValue);
   leaf.impl().requires_grad = true;
   if (is_refused)
     cell.set_made_at_version(cell.storage()->version() - 1);
@@ -156,7 +158,7 @@ Root& FunctionInputs::capture(TensorImpl& cell) {
   Root& root = of_.memory().new_root(base, of_.graph().add_tensor_input(base.type()));
   root.cell = root.as_input = geometry_of_cell(base);
   root.input = root.seen = next();
-  root.seen_offset = base.storage_offset();
+  root.seen_offset = base.offset();
   of_.memory().begin_outside(root, base.storage().get());
   inputs_.push_back({.captured = Tensor(RefPtr<TensorImpl>(&base))});
   return root;

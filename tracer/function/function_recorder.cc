@@ -15,8 +15,9 @@
 
 namespace retrograd::inline v0 {
 
-FunctionRecorder::FunctionRecorder(ir::Graph& graph, SourceLocation where, const KnownCalls* known)
-    : GraphEmitter(graph, false, where), forward_(nullptr), functions_(*this, known) {}
+FunctionRecorder::FunctionRecorder(ir::Graph& graph, const ArgumentSizes& sizes, SourceLocation where,
+                                   const KnownCalls* known)
+    : GraphEmitter(graph, false, where), forward_(nullptr), sizes_(sizes), functions_(*this, known) {}
 
 FunctionRecorder::FunctionRecorder(ir::Graph& graph, FunctionRecorder& forward)
     : GraphEmitter(graph, true, forward.where_), forward_(&forward), functions_(*this, nullptr) {}
@@ -69,20 +70,6 @@ void FunctionRecorder::at(const Origin& origin) {
   position_.running = origin.record;
   position_.origin =
       origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
-}
-
-// Numbers of the forward that a rule reads are also symbols here.
-const void* FunctionRecorder::attrs_of(const Record& record) {
-  if (!forward_ || !record.op->visit_attrs) return Emitter::attrs_of(record);
-  attrs_.resize(record.op->attrs_size);
-  std::memcpy(attrs_.data(), record.attrs(), record.op->attrs_size);
-  ir::for_each_field(*record.op, attrs_.data(), [&](auto, Scalar& number) {
-    if (!number.is_symbolic()) return;
-    const auto [it, fresh] = reads_.numbers.try_emplace(number.id(), 0);
-    if (fresh) it->second = graph_.symbols.add_symbol(number.number());
-    number = Scalar::symbol(it->second, number.number());
-  });
-  return attrs_.data();
 }
 
 Tensors FunctionRecorder::own_backward(const BackwardRequest& request, Walk& walk) {
@@ -163,9 +150,14 @@ ir::ValueId FunctionRecorder::read(const Tensor& tensor, bool has_history) {
     return cell.value_id;
   if (!forward_ || (cell.graph != forward_->id_ && !forward_->memory_.is_gradient(cell)))
     return memory_.value_of(cell, has_history);
-  const int32_t number = forward_->saved_.index_of(tensor, position_.running);
+  const int32_t number = forward_->index_of_saved(tensor, position_.running);
   if (position_.running) reads_.users.emplace_back(number, position_.running);
   return inputs_.of_saved(number, cell.type());
+}
+
+int32_t FunctionRecorder::index_of_saved(const Tensor& tensor, const Record* user) {
+  const SymbolTable::Scope scope(&graph_.symbols);  // it may append nodes
+  return saved_.index_of(tensor, user);
 }
 
 void FunctionRecorder::write(TensorImpl& self, const Tensor& result, SourceLocation where) {

@@ -16,8 +16,9 @@
 // recorder, whose `forward` is the first. A value of the forward that it meets is **saved**: an output there, an
 // input here. So exactly the values that the rules use are saved. The recorder runs under a Taper, so the ordinary
 // driver records the function's own backward(), with rules, hooks and unpacks in their places.
-// Sizes, strides and numbers are those of the recorded call; numbers that the host supplies for each run
-// (LiveNumbers: learning rates, step counts, positions in random streams) are symbols, read before each run.
+// Sizes, strides and numbers are those of the recorded call, except sizes of arguments that are symbols
+// (ArgumentSizes), and numbers that the host supplies for each run (LiveNumbers: learning rates, step counts, positions
+// in random streams), which are symbols read before each run.
 // Recording changes nothing outside: finish(), or the destructor, restores .grad of all leaves.
 // Limits: a tensor from outside has no history of its own; traceable hooks that read data fail.
 // Its methods are those of an emitter and of a FunctionRecording, and one accessor for each part.
@@ -26,6 +27,7 @@
 
 #include "engine/driver.h"
 #include "tracer/backward/graph_emitter.h"
+#include "tracer/function/argument_sizes.h"
 #include "tracer/function/function_inputs.h"
 #include "tracer/function/function_outputs.h"
 #include "tracer/function/host_calls.h"
@@ -43,11 +45,17 @@ class NotRecordable : public Error {
   explicit NotRecordable(const std::string& why) : Error(Category::unsupported, why) {}
 };
 
+/// Thrown for a function that is recorded with sizes as symbols, but has to be recorded with fixed sizes.
+class FixedSizesNeeded : public Error {
+ public:
+  explicit FixedSizesNeeded(const std::string& why) : Error(Category::unsupported, why) {}
+};
+
 class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
  public:
   /// `known`: the known calls of opaque functions, in order.
-  explicit FunctionRecorder(ir::Graph& graph, SourceLocation where = {}, const KnownCalls* known = nullptr);
-  /// For the backward of the function that `forward` has recorded.
+  FunctionRecorder(ir::Graph& graph, const ArgumentSizes& sizes, SourceLocation where, const KnownCalls* known);
+  /// For the backward of the function that `forward` has recorded. The table of `graph` begins as that of the forward.
   FunctionRecorder(ir::Graph& graph, FunctionRecorder& forward);
   ~FunctionRecorder();
   FunctionRecorder(const FunctionRecorder&) = delete;
@@ -69,7 +77,6 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   void emit(const Call& call, Tensor* results) override;
   std::string name() const override { return "FunctionRecorder"; }
   Values values() const override { return Values::of_function; }
-  const void* attrs_of(const Record& record) override;
   void at(const Origin& origin) override;
   Tensors own_backward(const BackwardRequest& request, Walk& walk) override;
   void cannot_record(std::string_view op, std::string_view why, SourceLocation where) override;
@@ -91,6 +98,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   uint64_t id() const { return id_; }
   FunctionRecorder* forward() const { return forward_; }
   const Position& position() const { return position_; }
+  const ArgumentSizes& sizes() const { return sizes_; }
   uint64_t first_sequence() const { return first_seq_; }
   RecordedMemory& memory() { return memory_; }
   const RecordedMemory& memory() const { return memory_; }
@@ -127,12 +135,14 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   void made(const Tensor& value) override {
     if (!forward_) cells_.push_back(value.ref());
   }
+  int32_t index_of_saved(const Tensor& tensor, const Record* user);
   void emit_call(const Call& call, Tensor* results);
   void emit_view(const Call& call, Tensor* results);
   void emit_bookkeeping(const Call& call, Tensor* results);
   void restore();
 
   FunctionRecorder* const forward_;  // of a backward; else null
+  const ArgumentSizes sizes_;
   RecordedMemory memory_{*this};
   FunctionInputs inputs_{*this};
   LeafGradients grads_{*this};
@@ -147,7 +157,6 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   std::vector<RefPtr<TensorImpl>> cells_;
   std::vector<bool> no_grad_;  // of each node
   size_t effects_ = 0;
-  std::vector<std::byte> attrs_;  // of the current record
 };
 
 }  // namespace retrograd

@@ -26,40 +26,6 @@ bool ReachedLeaf::holds_in_run(const Tensors& arguments) const {
   return all_hooks(leaf(arguments), [&](const RefPtr<Hook>& h) { return std::ranges::count(hooks, h) > 0; });
 }
 
-TensorGuard::TensorGuard(const TensorImpl& x)
-    : type(x.type()),
-      requires_grad(x.requires_grad),
-      is_leaf(x.is_leaf()),
-      is_multi_output_view(x.is_multi_output_view),
-      is_no_grad_view(x.is_no_grad_view),
-      is_function_view(x.is_function_view),
-      is_outdated(retrograd::is_outdated(x)) {
-  for (int i = 0; i < x.rank(); ++i) strides.push_back(x.strides()[i]);
-}
-
-bool TensorGuard::operator==(const TensorGuard& o) const {
-  return type == o.type && std::ranges::equal(strides, o.strides) && requires_grad == o.requires_grad &&
-         is_leaf == o.is_leaf && is_multi_output_view == o.is_multi_output_view &&
-         is_no_grad_view == o.is_no_grad_view && is_function_view == o.is_function_view &&
-         is_outdated == o.is_outdated;
-}
-
-bool TensorGuard::holds(const TensorImpl& x) const {
-  return type == x.type() &&
-         std::ranges::equal(strides, std::span(x.strides(), static_cast<size_t>(x.rank()))) &&
-         requires_grad == x.requires_grad && is_leaf == x.is_leaf() &&
-         is_multi_output_view == x.is_multi_output_view && is_no_grad_view == x.is_no_grad_view &&
-         is_function_view == x.is_function_view && is_outdated == retrograd::is_outdated(x);
-}
-
-std::string TensorGuard::text() const {
-  return to_string(type) +
-         (!is_leaf        ? ", with a history"
-          : requires_grad ? ", requires a gradient"
-                          : "") +
-         (is_outdated ? ", out of date" : "");
-}
-
 namespace {
 
 // For each tensor, the number of the first that is the same.
@@ -104,26 +70,12 @@ std::string difference_of(const std::vector<FixedPart>& was, const std::vector<F
 
 }  // namespace
 
-std::vector<TensorLocation> TensorLocation::of(const Tensors& tensors) {
-  std::vector<TensorLocation> locations;
-  std::unordered_map<const void*, size_t> first;  // of memory and bases
-  for (const Tensor& t : tensors) {
-    const TensorImpl& base = t.impl().base ? *t.impl().base : t.impl();
-    const RefPtr<Storage>& memory = t.impl().storage();
-    const size_t i = locations.size();
-    locations.push_back({first.try_emplace(memory.get(), i).first->second,
-                      first.try_emplace(&base, i).first->second, t.impl().storage_offset(),
-                      base.storage_offset(), memory->nbytes(), TensorGuard(base)});
-  }
-  return locations;
-}
-
-std::string CallGuard::difference(const CallGuard& now) const {
+std::string CallGuard::difference(const CallGuard& now, bool sizes) const {
   if (!(fixed == now.fixed)) return difference_of(fixed, now.fixed);
   if (arguments.size() != now.arguments.size())
     return fmt::format("{} arguments, now {}", arguments.size(), now.arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i)
-    if (!(arguments[i] == now.arguments[i]))
+    if (sizes ? !(arguments[i] == now.arguments[i]) : !arguments[i].differs_in_sizes(now.arguments[i]))
       return fmt::format("argument {} was {}, is {}", i, arguments[i].text(), now.arguments[i].text());
   if (same_as != now.same_as) return "arguments are the same tensor, or are no longer";
   if (gradients != now.gradients) return now.gradients ? "gradients are on" : "gradients are off";
@@ -176,8 +128,8 @@ void FunctionGuards::finish(const Tensors& arguments) {
   }
 }
 
-std::string FunctionGuards::misfit(const CallGuard& call, const Tensors& arguments) const {
-  if (std::string why = call_.difference(call); !why.empty()) return why;
+std::string FunctionGuards::misfit(const CallGuard& call, const Tensors& arguments, bool sizes) const {
+  if (std::string why = call_.difference(call, sizes); !why.empty()) return why;
   for (const auto& [cell, before] : outside_)
     if (!before.holds(*cell))
       return fmt::format("a tensor from outside was {}, is {}", before.text(), TensorGuard(*cell).text());

@@ -1,8 +1,7 @@
 // What a recording depends on, besides the operations of the function: the recording serves a call only if none of
 // this has changed.
 //
-//   TensorGuard     type, layout and history of one tensor
-//   TensorLocation  location of one of several tensors: for recordings that write to arguments, or begin with gradients
+//   TensorGuard, TensorLocation   of one tensor                                         tensor_guard.h
 //   CallGuard       the arguments of a call, gradient mode, the default pair of saved-tensor hooks
 //   FunctionGuards  all of these, and tensors from outside, gradients, hooks on leaves, numbers, options of objects
 // Some of this can change while a run calls user code; then the run fails (check_hooks, check_grad).
@@ -15,30 +14,10 @@
 
 #include "tracer/function/leaf_gradients.h"
 #include "tracer/function/parts.h"
+#include "tracer/function/tensor_guard.h"
 #include "tracer/function/recorded_function.h"
 
 namespace retrograd::inline v0 {
-
-struct TensorGuard {
-  TensorType type;
-  IntList strides;
-  bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view, is_function_view, is_outdated;
-
-  explicit TensorGuard(const TensorImpl& x);
-  /// Whether the guard holds for x now.
-  bool holds(const TensorImpl& x) const;
-  bool operator==(const TensorGuard& o) const;
-  std::string text() const;
-};
-
-struct TensorLocation {
-  size_t memory, base;  // the first of the tensors with the same memory, with the same base
-  int64_t offset, base_offset, bytes;
-  TensorGuard base_guard;
-
-  static std::vector<TensorLocation> of(const Tensors& tensors);
-  bool operator==(const TensorLocation& o) const = default;
-};
 
 struct CallGuard {
   std::vector<TensorGuard> arguments;       // the tensors in them
@@ -50,8 +29,8 @@ struct CallGuard {
   RefPtr<SavedTensorHooks> traceable_pair;  // the pair, if it is part of the graph
 
   explicit CallGuard(const CallParts& given);
-  /// What differs from `now`, in words; empty if nothing does.
-  std::string difference(const CallGuard& now) const;
+  /// What differs from `now`, in words; empty if nothing does. Without `sizes`, sizes of arguments may differ.
+  std::string difference(const CallGuard& now, bool sizes = true) const;
 };
 
 /// A leaf that the function's own backward reaches: its hooks are recorded by object identity.
@@ -87,8 +66,8 @@ class FunctionGuards {
   /// After the function has been recorded: guards tensors from outside, and gradients that a run begins with.
   void finish(const Tensors& arguments);
 
-  /// Why the recording cannot serve a call; empty when it can.
-  std::string misfit(const CallGuard& call, const Tensors& arguments) const;
+  /// Why the recording cannot serve a call; empty when it can. Without `sizes`, sizes of arguments may differ.
+  std::string misfit(const CallGuard& call, const Tensors& arguments, bool sizes) const;
   /// Called if user code has changed hooks in a run. Leaves not yet reached must have the recorded hooks. `effects`:
   /// nodes with effects that have begun.
   void check_hooks(const Tensors& arguments, size_t effects, SourceLocation where) const;

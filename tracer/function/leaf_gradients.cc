@@ -179,7 +179,7 @@ IntArray dims_in_memory(const TensorImpl& leaf) {
   if (leaf.is_contiguous() || !has_layout_of_grad(leaf, leaf)) return {};
   IntArray dims(static_cast<size_t>(leaf.rank()));
   std::iota(dims.begin(), dims.end(), 0);
-  std::ranges::stable_sort(dims, std::greater(), [&](int64_t d) { return leaf.strides()[d]; });
+  std::ranges::stable_sort(dims, std::greater(), [&](int64_t d) { return leaf.stride(static_cast<int>(d)).hint(); });
   return dims;
 }
 
@@ -218,7 +218,7 @@ LeafGradients::GradMemory LeafGradients::memory_of(const Tensor& grad) {
   const ir::ValueId value = of_.value_of(grad);
   const Root& root = of_.memory().root_of(grad.impl());
   if (root.input >= 0 || !root.cell->is_contiguous() || same_geometry(grad.impl(), *root.cell)) return {value};
-  return {root.value, Layout::of(grad.impl(), root.cell->storage_offset())};
+  return {root.value, Layout::of(grad.impl(), root.cell->offset())};
 }
 
 // Whether a defined .grad differs from the one that host code saw last, or, if it saw none, from the initial one.

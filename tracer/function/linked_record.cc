@@ -1,4 +1,4 @@
-// The record of a compiled function and its backward: see tracer/function/function_capture.h; start reading at link,
+// The record of a compiled function and its backward: see tracer/function/sized_function.h; start reading at link,
 // then run_backward.
 //
 // The record is one opaque node for every emitter. Its backward runs the plan of the captured graph on the saved
@@ -15,7 +15,7 @@
 #include "engine/rule.h"
 #include "engine/runner.h"
 #include "ops/shape_ops.h"
-#include "tracer/function/function_capture.h"
+#include "tracer/function/sized_function.h"
 #include "tracer/function/opaque_value.h"
 #include "tracer/function/run_numbers.h"
 #include "tracer/observe/profile.h"
@@ -54,7 +54,7 @@ constexpr OpInfo compiled_info() {
   info.attrs_size = sizeof(CompiledAttrs);
   info.run_on_host = give_results;
   info.vjp = compiled_vjp;
-  info.host_backward = FunctionCapture::run_backward;
+  info.host_backward = SizedFunction::run_backward;
   info.doc = "a compiled function";
   return info;
 }
@@ -207,15 +207,15 @@ class BackwardReplay final : public PassThrough {
 
 }  // namespace
 
-void FunctionCapture::link(Tensors& results, const std::vector<ir::Binding>& bindings,
+void SizedFunction::link(Tensors& results, const std::vector<ir::Binding>& bindings,
                            std::shared_ptr<SavedRun> saved, SourceLocation where) {
   Tensors held;
   std::vector<TensorImpl*> operands;
-  for (int32_t input : tape_->inputs()) {
+  for (int32_t input : capture_->tape()->inputs()) {
     held.push_back(as_before(bindings[static_cast<size_t>(input)].tensor));
     operands.push_back(held.back().get());
   }
-  for (size_t leaf : tape_->made_leaves()) {
+  for (size_t leaf : capture_->tape()->made_leaves()) {
     results[leaf].requires_grad_();
     operands.push_back(results[leaf].get());
   }
@@ -235,7 +235,7 @@ void FunctionCapture::link(Tensors& results, const std::vector<ir::Binding>& bin
 
 // ---- its backward -------------------------------------------------------------------------------------------------
 
-std::vector<ir::Binding> FunctionCapture::bind_backward(const FunctionBackward& backward,
+std::vector<ir::Binding> SizedFunction::bind_backward(const FunctionBackward& backward,
                                                         std::span<TensorImpl* const> cotangents,
                                                         const Tensors& saved) const {
   std::vector<ir::Binding> bindings;
@@ -255,10 +255,10 @@ std::vector<ir::Binding> FunctionCapture::bind_backward(const FunctionBackward& 
 }
 
 // Differentiable gradients: the values that the backward needs are recomputed by differentiable operations.
-Tensors FunctionCapture::replay_backward(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
+Tensors SizedFunction::replay_backward(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
                                          const SavedRun& saved, const Tensors& values,
                                          std::span<const Number> numbers, SourceLocation where) const {
-  if (std::ranges::any_of(tape_->made_leaves(), [&](size_t leaf) { return leaf < results_.given(); }))
+  if (std::ranges::any_of(capture_->tape()->made_leaves(), [&](size_t leaf) { return leaf < results_.given(); }))
     fail(Category::unsupported, "compiled",
          "gradients of gradients of a recorded function that returns a leaf that it makes. Hint: make it "
          "outside",
@@ -298,11 +298,10 @@ bool is_differentiated(std::span<TensorImpl* const> cotangents) {
 }
 
 // The gradients that the backward computes from a run's values.
-Tensors FunctionCapture::gradients_of(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
+Tensors SizedFunction::gradients_of(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
                                       const SavedRun& saved, Tensors values, SourceLocation where) const {
   std::vector<Number> numbers = backward.numbers;
-  for (const auto& [there, here] : backward.recorded.reads.numbers)
-    numbers[static_cast<size_t>(here)] = saved.numbers[static_cast<size_t>(there)];
+  if (recorded_.graph.symbols.size()) std::copy_n(saved.numbers.begin(), backward.recorded.reads.symbols, numbers.begin());
   NumbersOfRun read(backward.recorded, backward.planned, std::move(numbers), /*first=*/false);
   if (is_differentiated(cotangents)) {
     if (backward.needs_forward()) saved.check_inputs(where);
@@ -311,19 +310,19 @@ Tensors FunctionCapture::gradients_of(const FunctionBackward& backward, std::spa
     return replay_backward(backward, cotangents, saved, values, read.values(), where);
   }
   read.read();
-  const ProfiledRun profiled(saved.capture, backward.planned, {}, read.values());
+  const ProfiledRun profiled(saved.function, backward.planned, {}, read.values());
   std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, values);
   values.clear();  // only the run holds them now
   return run_plan(*backward.plan, std::move(bindings), read.values(), read.nodes);
 }
 
-void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
+void SizedFunction::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
   const auto saved = std::static_pointer_cast<SavedRun>(record.hooks->saved);
-  FunctionCapture& capture = *saved->capture;
-  const FunctionBackward& backward = capture.backwards_->find(record, operands);
+  SizedFunction& function = *saved->function;
+  const FunctionBackward& backward = function.backwards_->find(record, operands);
   auto [gradients, values] = saved->take(backward, record, operands);
   if (gradients.empty())
-    gradients = capture.gradients_of(backward, operands, *saved, std::move(values), record.where());
+    gradients = function.gradients_of(backward, operands, *saved, std::move(values), record.where());
   for (size_t i = 0; i < gradients.size(); ++i)
     if (record.edge(static_cast<int>(i))) results[i] = std::move(gradients[i]);
 }

@@ -14,8 +14,8 @@
 namespace retrograd::inline v0 {
 namespace {
 
-bool can_be_looked_at(const TensorImpl& x) {
-  return x.device() == kCPU && (x.dtype() == kFloat32 || x.dtype() == kFloat64);
+bool can_be_looked_at(const TensorType& x) {
+  return x.device == kCPU && (x.dtype == kFloat32 || x.dtype == kFloat64);
 }
 
 bool is_one(const TensorImpl& x) {
@@ -59,8 +59,8 @@ bool PrecomputedGradients::are_possible(const RecordedFunction& forward, const F
   if (!recompute.any() || !forward.writes.empty() || !forward.grads.empty() || !forward.numbers.empty() ||
       forward.graph.symbols.size() > 0)
     return false;
-  const Tensor& loss = std::ranges::find_if(results, &ResultBinding::is_differentiable)->recorded;
-  if (loss.numel() != 1 || !can_be_looked_at(loss.impl()) || !is_plain(backwards.first().recorded))
+  const Location& loss = std::ranges::find_if(results, &ResultBinding::is_differentiable)->location;
+  if (!loss.defined() || loss.type.shape.numel() != 1 || !can_be_looked_at(loss.type) || !is_plain(backwards.first().recorded))
     return false;
   ir::MemoryClasses classes(forward.graph);
   const std::vector<ir::ValueId> saved = tape.recorder().saved().values();

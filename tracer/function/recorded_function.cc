@@ -3,26 +3,56 @@
 
 #include <algorithm>
 
+#include "ir/replay.h"
+
 namespace retrograd::inline v0 {
 
-Layout Layout::of(const TensorImpl& x, int64_t begin) {
-  Layout layout{x.type(), {}, x.storage_offset() - begin};
-  for (int i = 0; i < x.rank(); ++i) layout.strides.push_back(x.strides()[i]);
+Layout Layout::of(const TensorImpl& x, Dim begin) {
+  Layout layout{x.type(), {}, x.offset() - begin};
+  for (int i = 0; i < x.rank(); ++i) layout.strides.push_back(x.stride(i));
   return layout;
+}
+
+void Layout::put_in(std::span<const Number> values) {
+  const auto number = [&](Dim d) { return d.is_symbolic() ? Dim(values[static_cast<size_t>(d.id())].as_int()) : d; };
+  type = ir::concrete_type(type, values);
+  for (int i = 0; i < strides.rank(); ++i) strides[i] = number(strides[i]);
+  offset = number(offset);
 }
 
 Tensor Layout::in(const TensorImpl& memory) const {
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(type.dtype, type.device, type.shape);
-  std::ranges::copy(strides, cell->mutable_strides());
+  for (int i = 0; i < strides.rank(); ++i) cell->set_stride(i, strides[i]);
   cell->set_storage(memory.storage());
-  cell->set_storage_offset(memory.storage_offset() + offset);
+  cell->set_offset(memory.offset() + offset);
   return Tensor(std::move(cell));
 }
 
 bool Layout::is(const TensorImpl& x, const TensorImpl& memory) const {
-  return x.storage() == memory.storage() && x.storage_offset() == memory.storage_offset() + offset &&
-         x.type() == type && std::ranges::equal(strides, std::span(x.strides(), strides.size()));
+  return x.storage() == memory.storage() && x.offset() == memory.offset() + offset && x.type() == type &&
+         strides == of(x, 0).strides;
+}
+
+RecordedFunction RecordedFunction::at_sizes(std::span<const Number> values, int32_t sizes) const {
+  RecordedFunction made{.graph = graph.at_sizes(values, sizes),
+                        .inputs = inputs,
+                        .numbers = numbers,
+                        .dependencies = dependencies,
+                        .traceable_calls = traceable_calls,
+                        .results = results,
+                        .grads = grads,
+                        .result_grads = result_grads,
+                        .writes = writes,
+                        .saved = saved,
+                        .no_grad = no_grad,
+                        .has_two_histories = has_two_histories,
+                        .reads = reads};
+  for (Location& l : made.results) l.put_in(values);
+  for (Grad& g : made.grads) g.location.put_in(values);
+  for (auto& [result, location] : made.result_grads) location.put_in(values);
+  for (Saved& s : made.saved) s.location.put_in(values);
+  return made;
 }
 
 std::vector<Number> RecordedFunction::hints(const ir::Graph& graph) {

@@ -23,10 +23,12 @@ namespace retrograd::inline v0 {
 /// The layout of a tensor in memory, relative to another tensor.
 struct Layout {
   TensorType type = {};
-  IntList strides = {};
-  int64_t offset = 0;  // from the first element of the other
+  Shape strides = {};
+  Dim offset = 0;  // from the first element of the other
 
-  static Layout of(const TensorImpl& x, int64_t begin);
+  static Layout of(const TensorImpl& x, Dim begin);
+  /// With numbers in place of symbols.
+  void put_in(std::span<const Number> values);
   /// in(): a separate cell with this layout in that memory. is(): whether `x` has this layout there.
   Tensor in(const TensorImpl& memory) const;
   bool is(const TensorImpl& x, const TensorImpl& memory) const;
@@ -40,7 +42,7 @@ struct Location : Layout {
 
 /// What the recording of a backward read from the forward and from the tape.
 struct BackwardReads {
-  std::unordered_map<int32_t, int32_t> numbers;  // symbol of the forward: symbol here
+  int32_t symbols = 0;  // the number of the first expressions that are those of the forward
   /// The records whose slots the backward has unpacked.
   std::vector<const Record*> unpacked;
   /// Pairs of a saved value of the forward and a record that it was read for.
@@ -127,6 +129,9 @@ struct RecordedFunction {
   static void settle_unused(std::span<const Numbers> numbers, const ir::Graph& graph) noexcept;
   /// The number of nodes with effects among the first `nodes` nodes of a graph: passes keep such nodes, in order.
   static size_t effects_among(const ir::Graph& graph, size_t nodes);
+
+  /// A copy for one set of sizes, which are the first symbols of the graph. `values`: of all expressions.
+  RecordedFunction at_sizes(std::span<const Number> values, int32_t sizes) const;
 
   ir::Graph graph;
   std::vector<Input> inputs;

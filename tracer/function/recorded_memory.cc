@@ -13,27 +13,26 @@
 namespace retrograd::inline v0 {
 
 bool same_geometry(const TensorImpl& a, const TensorImpl& b) {
-  if (a.dtype() != b.dtype() || !(a.shape() == b.shape()) || a.storage_offset() != b.storage_offset())
-    return false;
+  if (a.dtype() != b.dtype() || !(a.shape() == b.shape()) || !(a.offset() == b.offset())) return false;
   for (int i = 0; i < a.rank(); ++i)
-    if (a.shape()[i].raw() > 1 && a.strides()[i] != b.strides()[i]) return false;
+    if (a.shape()[i].raw() != 1 && !(a.stride(i) == b.stride(i))) return false;
   return true;
 }
 
 namespace {
 
 // Position of the last element in memory; before the first if there is none.
-int64_t last_element(const TensorImpl& x) {
-  int64_t last = x.storage_offset();
+Dim last_element(const TensorImpl& x) {
+  Dim last = x.offset();
   for (int i = 0; i < x.rank(); ++i) {
     if (x.shape()[i].raw() == 0) return -1;
-    last += (x.shape()[i].raw() - 1) * x.strides()[i];
+    last += (x.shape()[i] - 1) * x.stride(i);
   }
   return last;
 }
 
 bool lies_within(const TensorImpl& view, const TensorImpl& root) {
-  return view.storage_offset() >= root.storage_offset() && last_element(view) <= last_element(root);
+  return view.offset() >= root.offset() && last_element(view) <= last_element(root);
 }
 
 int64_t width(const TensorImpl& x) { return static_cast<int64_t>(element_size(x.dtype())); }
@@ -96,7 +95,7 @@ ir::ValueId RecordedMemory::emit_geometry(const OpInfo& op, const TensorImpl& ce
   ops::Geometry geometry = ops::geometry_of(part, cell);
   Tensor from = of_.make(cell.type(), value), result;
   std::copy_n(cell.strides(), cell.rank(), from.impl().mutable_strides());
-  from.impl().set_storage_offset(cell.storage_offset());
+  from.impl().set_offset(cell.offset());
   from.impl().set_storage(memory_without_data(bytes));
   new_root(from.impl(), value);
   TensorImpl* operands[] = {from.get(), with.get()};
@@ -116,7 +115,8 @@ ir::ValueId RecordedMemory::relate(const OpInfo& op, Root& root, const TensorImp
       (!root.cell->is_contiguous() || !lies_within(cell, *root.cell)))
     flatten(root);
   const RefPtr<TensorImpl> whole = root.cell;
-  const int64_t bytes = root.input >= 0 ? root.storage->nbytes() : (last_element(*whole) + 1) * width(*whole);
+  const int64_t bytes =
+      root.input >= 0 ? root.storage->nbytes() : (last_element(*whole) + 1).hint() * width(*whole);
   return emit_geometry(op, *whole, root.value, cell, with, bytes);
 }
 
@@ -246,7 +246,7 @@ Tensor RecordedMemory::present_value(TensorImpl& self) {
   Tensor value = of_.make(self.type(), of_.value_of(Tensor(RefPtr<TensorImpl>(&self))));
   TensorImpl& cell = value.impl();
   std::copy_n(self.strides(), self.rank(), cell.mutable_strides());
-  cell.set_storage_offset(self.storage_offset());
+  cell.set_offset(self.offset());
   cell.set_storage(memory_without_data(self.storage()->nbytes()));
   new_root(cell, cell.value_id).cell = geometry_of_cell(cell);
   return value;
@@ -298,7 +298,7 @@ Tensor RecordedMemory::computed(const TensorType& type, ir::ValueId value) {
 void RecordedMemory::lay_out(TensorImpl& cell) {
   contiguous_strides(cell.shape(), cell.mutable_strides());
   cell.set_storage(
-      memory_without_data(cell.numel().raw() * static_cast<int64_t>(element_size(cell.dtype()))));
+      memory_without_data(cell.numel().hint() * static_cast<int64_t>(element_size(cell.dtype()))));
   new_root(cell, cell.value_id);
 }
 

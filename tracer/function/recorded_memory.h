@@ -33,7 +33,7 @@ struct Root {
   bool is_gradient = false;    // the .grad of a leaf, whichever tensor that is in a run
   int32_t base_of = -1;        // the argument whose base this is; becomes an input when needed
   int32_t seen = -1;           // base_of, or an argument in this memory; -1: a computed value
-  int64_t seen_offset = 0;     // where that argument begins
+  Dim seen_offset = 0;         // where that argument begins
   int arguments = 0;           // number of arguments in this memory
   bool is_flat = false;        // value and cell are all of the memory, as a row
   bool is_outside = false;     // the value has been written to the memory that host code sees

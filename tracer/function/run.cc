@@ -1,4 +1,4 @@
-// Running a recorded function: see tracer/function/function_capture.h; start reading at FunctionCapture::run.
+// Running a recorded function: see tracer/function/sized_function.h; start reading at SizedFunction::run.
 //
 // A run, in order: the plan; gradients of leaves and written values are stored in their places; the results get
 // cells; one record links them to the arguments; arguments that were written to take over their place in the graph;
@@ -11,7 +11,7 @@
 #include "engine/inplace.h"
 #include "engine/runner.h"
 #include "ops/shape_ops.h"
-#include "tracer/function/function_capture.h"
+#include "tracer/function/sized_function.h"
 #include "tracer/function/opaque_value.h"
 #include "tracer/function/run_numbers.h"
 #include "tracer/function/saved_values.h"
@@ -24,7 +24,7 @@ Tensor grad_memory(TensorImpl& leaf) {
   return grad.defined() && grad.impl().base ? Tensor(grad.impl().base) : grad;
 }
 
-std::vector<ir::Binding> FunctionCapture::bind(const Tensors& arguments) const {
+std::vector<ir::Binding> SizedFunction::bind(const Tensors& arguments) const {
   std::vector<ir::Binding> bindings;
   bindings.reserve(recorded_.inputs.size());
   for (const RecordedFunction::Input& input : recorded_.inputs) {
@@ -62,14 +62,14 @@ Tensor kept(const Tensor& x, const RefPtr<Storage>& memory) {
 
 }  // namespace
 
-void FunctionCapture::give_grads(const Tensors& arguments, const Tensors& outputs) const {
+void SizedFunction::give_grads(const Tensors& arguments, const Tensors& outputs) const {
   using After = RecordedFunction::Grad::After;
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (g.after != After::kept)
       g.meta(arguments).grad = g.after == After::none ? Tensor() : grad_at(g.location, outputs);
 }
 
-void FunctionCapture::write_back(const std::vector<ir::Binding>& bindings, const Tensors& outputs) const {
+void SizedFunction::write_back(const std::vector<ir::Binding>& bindings, const Tensors& outputs) const {
   for (const RecordedFunction::Write& w : recorded_.writes) {
     if (w.output < 0) continue;
     TensorImpl* value = outputs[static_cast<size_t>(w.output)].get();
@@ -105,7 +105,7 @@ RefPtr<Storage> copy_of(const RefPtr<Storage>& memory, Device device) {
 
 // Before the run: the values of the bindings, for gradients that are differentiated again. Values that will be
 // overwritten are copied.
-Tensors FunctionCapture::bindings_to_keep(const std::vector<ir::Binding>& bindings) const {
+Tensors SizedFunction::bindings_to_keep(const std::vector<ir::Binding>& bindings) const {
   std::map<const Storage*, RefPtr<Storage>> copies;
   for (const RecordedFunction::Write& w : recorded_.writes) {
     const RefPtr<Storage>& memory = bindings[static_cast<size_t>(w.input)].tensor.impl().storage();
@@ -122,10 +122,10 @@ Tensors FunctionCapture::bindings_to_keep(const std::vector<ir::Binding>& bindin
   return keep;
 }
 
-std::shared_ptr<SavedRun> FunctionCapture::save(const std::vector<ir::Binding>& bindings, Tensors keep,
+std::shared_ptr<SavedRun> SizedFunction::save(const std::vector<ir::Binding>& bindings, Tensors keep,
                                                 const Tensors& outputs, const std::vector<Number>& numbers) {
   auto saved = std::make_shared<SavedRun>();
-  saved->capture = shared_from_this();
+  saved->function = shared_from_this();
   for (const RecordedFunction::Saved& s : recorded_.saved) {
     saved->values.push_back(s.location.defined() ? tensor_at(s.location, bindings, outputs)
                                               : seen(outputs[static_cast<size_t>(s.output)].impl()));
@@ -144,16 +144,16 @@ std::shared_ptr<SavedRun> FunctionCapture::save(const std::vector<ir::Binding>& 
   return saved;
 }
 
-Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocation where) {
+Tensors SizedFunction::run(const Tensors& arguments, bool first, SourceLocation where) {
   std::vector<Number> numbers;
   try {
     numbers = numbers_;
   } catch (...) {
-    if (first) settle_recorded();
+    if (first) capture_->settle_recorded();
     throw;
   }
   NumbersOfRun read(recorded_, planned_, std::move(numbers), first);
-  if (first) numbers_are_open_ = false;  // other threads may run meanwhile
+  if (first) capture_->give_numbers_to_run();
   read.read();
   try {
     return run(arguments, read, where);
@@ -191,20 +191,20 @@ struct CodeWatcher final : RunWatcher, GradWatcher {
 }  // namespace
 
 // The outputs of the forward, possibly followed by gradients.
-Tensors FunctionCapture::run_plans(const Tensors& arguments, const std::vector<ir::Binding>& bindings,
+Tensors SizedFunction::run_plans(const Tensors& arguments, const std::vector<ir::Binding>& bindings,
                                    NumbersOfRun& read, SourceLocation where) {
   if (precomputed_ && precomputed_->expects()) {
     const ProfiledRun profiled(shared_from_this(), precomputed_->graph(), {}, read.values());
     if (std::optional<Tensors> outputs = precomputed_->run(bindings, read.values())) return *outputs;
   }
-  CodeWatcher watcher(guards_, planned_, arguments, where);
+  CodeWatcher watcher(capture_->guards(), planned_, arguments, where);
   std::optional<GradWatcher::Scope> watched;
   if (!recorded_.grads.empty()) watched.emplace(watcher);
   const ProfiledRun profiled(shared_from_this(), planned_, {}, read.values());
   return run_plan(*plan_, bindings, read.values(), read.nodes, &watcher);
 }
 
-Tensors FunctionCapture::run(const Tensors& arguments, NumbersOfRun& read, SourceLocation where) {
+Tensors SizedFunction::run(const Tensors& arguments, NumbersOfRun& read, SourceLocation where) {
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (g.is_dropped_first) g.meta(arguments).grad.reset();
   const std::vector<ir::Binding> bindings = bind(arguments);

@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "tracer/function/function_capture.h"
+#include "tracer/function/sized_function.h"
 
 namespace retrograd::inline v0 {
 
 SavedRun::~SavedRun() { drop_precomputed(); }
 
-bool SavedRun::has_functions() const { return capture->tape_->has_functions(); }
+bool SavedRun::has_functions() const { return function->capture().tape()->has_functions(); }
 
 void SavedRun::begin(bool released) {
   std::lock_guard lock(mutex_);
@@ -44,7 +44,7 @@ void SavedRun::check(const FunctionBackward& backward, const Record& record) con
            record.where());
   }
   for (int32_t input : reads.saved_outside) {
-    const Tensor& x = capture->recorded_.inputs[static_cast<size_t>(input)].captured;
+    const Tensor& x = function->recorded_.inputs[static_cast<size_t>(input)].captured;
     if (const uint32_t then = input_versions[static_cast<size_t>(input)]; x.defined() && x.version() != then)
       fail(Category::version_mismatch, "compiled",
            fmt::format("a tensor from outside that was saved, {}, was written to: version {}, saved at {}. "
@@ -57,12 +57,12 @@ void SavedRun::check(const FunctionBackward& backward, const Record& record) con
 void SavedRun::drop_precomputed() {
   if (precomputed.empty()) return;
   precomputed.clear();
-  capture->precomputed_->prediction().missed();
+  function->precomputed_->prediction().missed();
 }
 
 Tensors SavedRun::take_precomputed(const FunctionBackward& backward,
                                    std::span<TensorImpl* const> cotangents) {
-  PrecomputedGradients* const source = capture->precomputed_.get();
+  PrecomputedGradients* const source = function->precomputed_.get();
   if (!source || !source->serve(backward) || !goes_) return {};
   if (is_differentiated(cotangents) || !PrecomputedGradients::is_cotangent(cotangents)) {
     drop_precomputed();
@@ -77,7 +77,7 @@ Tensors SavedRun::take_precomputed(const FunctionBackward& backward,
 
 // Drops the values that only released records use. Returns which they are.
 std::vector<bool> SavedRun::drop_unused() {
-  const std::vector<bool> unused = capture->backwards_->unused(released_, values.size());
+  const std::vector<bool> unused = function->backwards_->unused(released_, values.size());
   for (size_t i = 0; i < values.size(); ++i)
     if (unused[i]) values[i].reset();
   return unused;
@@ -86,7 +86,7 @@ std::vector<bool> SavedRun::drop_unused() {
 Tensors SavedRun::take_values(const FunctionBackward& backward) {
   last_ = &backward;
   if (!std::exchange(goes_, false) || backward.runs_code) return values;
-  std::lock_guard users_lock(capture->backwards_->mutex());
+  std::lock_guard users_lock(function->backwards_->mutex());
   released_.insert(backward.recorded.reads.unpacked.begin(), backward.recorded.reads.unpacked.end());
   Tensors taken = values;
   drop_unused();
@@ -97,7 +97,7 @@ void SavedRun::release() {
   std::lock_guard lock(mutex_);
   if (!last_) return;
   drop_precomputed();
-  std::lock_guard users_lock(capture->backwards_->mutex());
+  std::lock_guard users_lock(function->backwards_->mutex());
   const std::vector<const Record*>& unpacked = last_->recorded.reads.unpacked;
   released_.insert(unpacked.begin(), unpacked.end());
   last_ = nullptr;

@@ -11,13 +11,13 @@
 
 namespace retrograd::inline v0 {
 
-class FunctionCapture;
+class SizedFunction;
 
 /// Whether the gradients for these cotangents are differentiated again, in reverse or forward mode.
 bool is_differentiated(std::span<TensorImpl* const> cotangents);
 
 struct SavedRun final : SavedElsewhere {
-  std::shared_ptr<FunctionCapture> capture;
+  std::shared_ptr<SizedFunction> function;
   Tensors values;
   std::vector<uint32_t> versions;
   std::vector<ir::Binding> bindings;  // of the run, for gradients that are differentiated again

@@ -1,0 +1,51 @@
+// ArgumentSizes: which sizes and strides of the arguments of a recorded function are symbols.
+//
+// A size is a symbol if it varies, that is, differed between two calls; or all are, if so wanted. Sizes share a symbol
+// if they were equal in both calls, so a coincidence in one of them does not count. Sizes of 0 and 1 are constants:
+// they decide what is repeated. The strides of a row-major argument follow from its sizes; those of another one may be
+// symbols of their own.
+// These symbols are the first ones of the graph's table.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracer/function/tensor_guard.h"
+
+namespace retrograd::inline v0 {
+
+class ArgumentSizes {
+ public:
+  /// No size is a symbol.
+  ArgumentSizes() = default;
+  /// Symbols of `table` for sizes that differ between two calls, and for those that are symbols in `known`, the sizes
+  /// of the call before. The arguments differ in sizes only (TensorGuard::differs_in_sizes).
+  static ArgumentSizes that_vary(const std::vector<TensorGuard>& before, const ArgumentSizes& known,
+                                 const std::vector<TensorGuard>& now, SymbolTable& table);
+  /// Symbols for all sizes.
+  static ArgumentSizes all(const std::vector<TensorGuard>& now, SymbolTable& table);
+
+  /// The number of symbols.
+  int32_t count() const { return count_; }
+  TensorType type(size_t argument) const { return of_[argument].type; }
+  /// Sets the strides of an argument's stand-in.
+  void set_strides(size_t argument, TensorImpl& stand_in) const;
+  /// The values of all expressions of `table` for these arguments, which differ from the recorded ones in sizes only;
+  /// or none, and why they do not fit.
+  std::optional<std::vector<Number>> values(const std::vector<TensorGuard>& arguments, const SymbolTable& table,
+                                            std::string& misfit) const;
+
+ private:
+  struct Sizes {
+    TensorType type;
+    Shape strides;
+  };
+  class Symbols;
+  void add(const TensorGuard& before, const Sizes* known, const TensorGuard& now, Symbols& symbols);
+
+  std::vector<Sizes> of_;  // each argument; empty if there are no symbols
+  int32_t count_ = 0;
+};
+
+}  // namespace retrograd

@@ -1,0 +1,95 @@
+// Planning: see tracer/function/sized_function.h.
+#include "tracer/function/sized_function.h"
+
+#include <algorithm>
+
+#include "tracer/function/planning.h"
+#include "tracer/observe/log.h"
+
+namespace retrograd::inline v0 {
+namespace {
+
+std::optional<RecordedFunction> put_in(const FunctionCapture& capture, std::span<const Number> values) {
+  if (!capture.sizes().count()) return {};
+  return capture.recorded().at_sizes(values, capture.sizes().count());
+}
+
+FunctionResults put_in(FunctionResults results, const RecordedFunction& recorded) {
+  results.finish(recorded);
+  return results;
+}
+
+}  // namespace
+
+SizedFunction::SizedFunction(std::shared_ptr<FunctionCapture> capture, const Tensors& arguments,
+                             std::vector<Number> values)
+    : capture_(std::move(capture)),
+      sizes_(std::move(values)),
+      own_(put_in(*capture_, sizes_)),
+      recorded_(own_ ? *own_ : capture_->recorded()),
+      results_(put_in(capture_->results(), recorded_)) {
+  if (const RecordedTape* const tape = capture_->tape()) {
+    const std::vector<Number> numbers = own_ ? sizes_ : RecordedFunction::hints(recorded_.graph);
+    RecordedBackwards first = capture_->take_backwards();
+    if (first.empty()) first = tape->record_backwards(results_, numbers);
+    backwards_ = std::make_unique<FunctionBackwards>(recorded_, *tape, results_, numbers, std::move(first));
+  }
+  make_plans(arguments);
+}
+
+bool SizedFunction::has_sizes(std::span<const Number> values) const {
+  const size_t count = static_cast<size_t>(capture_->sizes().count());
+  return std::ranges::equal(std::span(sizes_).first(count), values.first(count));
+}
+
+void SizedFunction::make_plans(const Tensors& arguments) {
+  numbers_ = RecordedFunction::hints(recorded_.graph);
+  if (backwards_) backwards_->find_recompute();
+  plan_forward(arguments);
+  const auto effects = [](const ir::Graph& graph) {
+    return RecordedFunction::effects_among(graph, graph.nodes().size());
+  };
+  RG_ASSERT(effects(planned_) == effects(recorded_.graph));
+  if (!backwards_) return;
+  backwards_->plan_first();
+  if (PrecomputedGradients::are_possible(recorded_, *backwards_, *capture_->tape(), results_))
+    precomputed_ = std::make_unique<PrecomputedGradients>(recorded_, *backwards_, *capture_->tape(), numbers_);
+}
+
+void SizedFunction::plan_forward(const Tensors& arguments) {
+  ir::Graph graph = recorded_.graph.copy();
+  if (backwards_) backwards_->recompute().replace_outputs(graph, saved_outputs(recorded_));
+  planned_ = optimised(graph, outside_writes(recorded_), {});
+  ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
+  std::optional<int64_t> waste;
+  if (capture_->kind() == FunctionKind::step) waste = arena_waste(recorded_, planned_, groups);
+  plan_ = plan_of(planned_, numbers_, written_inputs(arguments), waste, &groups);
+}
+
+// Row-major memory that nothing else is bound to.
+std::vector<WrittenInput> SizedFunction::written_inputs(const Tensors& arguments) const {
+  std::vector<WrittenInput> written;
+  const std::vector<ir::Binding> bindings = bind(arguments);
+  std::unordered_map<const Storage*, int> bound;  // how often
+  for (const ir::Binding& b : bindings)
+    if (b.tensor.defined()) ++bound[b.tensor.impl().storage().get()];
+  for (const RecordedFunction::Write& w : recorded_.writes) {
+    const Tensor& target = bindings[static_cast<size_t>(w.input)].tensor;
+    if (target.is_contiguous() && w.may_lie_there() && bound.at(target.impl().storage().get()) == 1)
+      written.push_back({planned_.inputs()[static_cast<size_t>(w.input)].value,
+                         planned_.outputs()[static_cast<size_t>(w.output)]});
+  }
+  return written;
+}
+
+void SizedFunction::log(std::string_view why) const {
+  logging::captured(planned_, why);
+  if (const ir::Graph* backward = backward_graph()) logging::captured(*backward, "the backward of this function");
+}
+
+const ir::Graph* SizedFunction::backward_graph() const {
+  const FunctionBackward* const backward = backwards_ ? backwards_->of_all() : nullptr;
+  return backward ? &backward->planned : nullptr;
+}
+
+}  // namespace retrograd
