@@ -64,7 +64,7 @@ struct Gpt : retrograd::nn::Module {
 
   /// The positions of the tokens: 0, 1, ..., on their device.
   static retrograd::Tensor positions(const retrograd::Tensor& tokens) {
-    return retrograd::arange(0, tokens.size(1), 1,
+    return retrograd::arange(0, tokens.sym_size(1), 1,
                              retrograd::TensorOptions(retrograd::kInt64, tokens.device()));
   }
 

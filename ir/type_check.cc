@@ -163,10 +163,23 @@ std::string TypeChecker::handle_problem(const Node& node) const {
 
 namespace {
 
-// A size that is no symbol itself may become 0 or 1 where symbols, and products of them, cannot.
+// Symbols are above 1; so are sums and products of them and of positive constants.
+bool is_above_one(const SymbolTable& table, int32_t id) {
+  constexpr size_t kMost = 64;  // expressions looked at: a sum may be long
+  std::vector<int32_t> parts{id};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const SymbolTable::Expr& e = table.expr(parts[i]);
+    if (e.op == Arith::symbol || (e.op == Arith::constant && e.hint.i > 0)) continue;
+    if ((e.op != Arith::add && e.op != Arith::mul) || parts.size() > kMost) return false;
+    parts.push_back(e.lhs);
+    parts.push_back(e.rhs);
+  }
+  return true;
+}
+
+// Another size, a difference or a quotient, might become 0 or 1: then the graph does not serve.
 void note_above_one(Dim size) {
-  const Arith op = SymbolTable::require().expr(size.id()).op;
-  if (op != Arith::symbol && op != Arith::mul) static_cast<void>(size > 1);
+  if (!is_above_one(SymbolTable::require(), size.id())) static_cast<void>(size > 1);
 }
 
 }  // namespace

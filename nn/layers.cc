@@ -89,7 +89,8 @@ Tensor CausalSelfAttention::forward(Operand x) const {
   if (x.tensor().dim() != 3)
     fail(Category::bad_dim, "CausalSelfAttention",
          "(batch, length, width) is needed, not " + describe(x.tensor()), x.where());
-  const int64_t batch = x.tensor().size(0), length = x.tensor().size(1), width = x.tensor().size(2);
+  const Dim batch = x.tensor().sym_size(0), length = x.tensor().sym_size(1);
+  const int64_t width = x.tensor().size(2);
   Tensors parts = split(qkv(x), {width, width, width}, 2);
   for (Tensor& part : parts) part = part.view({batch, length, heads_, width / heads_}).transpose(1, 2);
   const Tensor mixed = F::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, true);

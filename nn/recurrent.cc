@@ -102,7 +102,7 @@ Recurrent::Result Recurrent::run_batch(const Tensor& x, const Tensors& state) co
     for (int64_t d = 0; d < directions(); ++d) {
       Tensors begin;
       for (int64_t k = 0; k < config_.states; ++k)
-        begin.push_back(state.empty() ? zeros({x.size(1), size_of_state(k)}, {x.dtype(), x.device()})
+        begin.push_back(state.empty() ? zeros({x.sym_size(1), size_of_state(k)}, {x.dtype(), x.device()})
                                       : state[static_cast<size_t>(k)].select(0, layer * directions() + d));
       Result result = run_direction(sequence, std::move(begin), weights(layer, d == 1), d == 1);
       outputs.push_back(result.output);
@@ -144,9 +144,9 @@ void Recurrent::check_input(const Tensor& x, SourceLocation where) const {
 void Recurrent::check_state(const Tensor& x, const Tensors& state, SourceLocation where) const {
   for (size_t k = 0; k < state.size(); ++k) {
     Shape wanted{config_.num_layers * directions()};
-    if (x.dim() == 3) wanted.push_back(x.size(config_.batch_first ? 0 : 1));
+    if (x.dim() == 3) wanted.push_back(x.sym_size(config_.batch_first ? 0 : 1));
     wanted.push_back(size_of_state(static_cast<int64_t>(k)));
-    if (!(Shape(state[k].sizes()) == wanted))
+    if (!(state[k].sym_sizes() == wanted))
       fail(Category::shape_mismatch, config_.name,
            fmt::format("a state of {} where {} is needed", describe(state[k]), to_string(wanted)), where);
   }

@@ -11,7 +11,9 @@
 
 #include "engine/named_call.h"
 #include "engine/runner.h"
+#include "ops/arithmetic.h"
 #include "ops/full.h"
+#include "ops/scan.h"
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 
@@ -277,11 +279,33 @@ Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool upper, co
 
 }  // namespace
 
+namespace {
+
+Dim as_dim(Scalar s) { return s.is_symbolic() ? Dim::symbol(s.id()) : Dim(s.to_int()); }
+
+// Steps upward between bounds that are symbols of a recording: a running sum of ones, whose length is a symbol, too.
+Tensor counted_up(Scalar start, Scalar end, int64_t step, const TensorOptions& options, SourceLocation where) {
+  const Dim n = (as_dim(end) - as_dim(start) + (step - 1)) / step;
+  const Tensor one = ones({n}, {kInt64, options.device}, where);
+  const Tensor count = cumsum(Operand(one, where), 0);
+  const Tensor from_one = mul(Operand(count, where), Operand(Scalar(step), where));
+  const Tensor at = add(Operand(from_one, where), Operand(start - Scalar(step), where));
+  return finish(to(Operand(at, where), options.dtype), options, where);
+}
+
+bool are_symbolic(Scalar start, Scalar end, Scalar step) {
+  return (start.is_symbolic() || end.is_symbolic()) && !step.is_symbolic() && step.to_int() > 0 &&
+         as_dim(start).hint() < as_dim(end).hint();
+}
+
+}  // namespace
+
 Tensor arange(Scalar start, Scalar end, Scalar step, std::optional<TensorOptions> options,
               SourceLocation where) {
   const NamedCall call("arange", where);
   const bool floating = start.is_floating() || end.is_floating() || step.is_floating();
   const TensorOptions o = options.value_or(floating ? kFloat32 : kInt64);
+  if (!floating && are_symbolic(start, end, step)) return counted_up(start, end, step.to_int(), o, where);
   const int64_t n = count_steps(start, end, step, floating, where);
   if (!floating) return count_integers(n, start.to_int(), step.to_int(), o, where);
   const double from = start.to_double(), by = step.to_double();

@@ -16,7 +16,8 @@ namespace retrograd::conformance {
 namespace {
 
 bool lists(const Json* modes, Mode mode, bool when_absent) {
-  return modes ? std::find(modes->begin(), modes->end(), to_string(mode)) != modes->end() : when_absent;
+  const std::string_view named = to_string(compiles(mode) ? Mode::compiled : mode);
+  return modes ? std::find(modes->begin(), modes->end(), named) != modes->end() : when_absent;
 }
 
 void compare_events(const Json& want, const EventLog& events, CaseLog& log) {
@@ -43,7 +44,7 @@ void run_statements(const Json& test_case, Mode mode, Comparison& comparison, In
     interpreter.names().bind(input["name"], comparison.suite().leaf(input, true));
   interpreter.run(test_case["ops"]);
   const Json* expect = find(test_case, "expect");
-  const bool compares_events = lists(find(test_case, "event_modes"), mode, mode != Mode::compiled);
+  const bool compares_events = lists(find(test_case, "event_modes"), mode, !compiles(mode));
   const Json* events = expect ? find(*expect, "events") : nullptr;
   const Json* run_counts = expect ? find(*expect, "run_counts") : nullptr;
   if (events || run_counts) comparison.log().compared();
@@ -60,7 +61,7 @@ void run(const Suite& suite, const Json& test_case, Mode mode, CaseLog& log) {
   const auto differentiator = make_differentiator(mode);
   if (test_case.contains("outputs")) return run_derivative_form(test_case, mode, comparison, *differentiator);
   std::optional<Units> units;
-  if (mode == Mode::compiled) units.emplace(test_case["ops"]);
+  if (compiles(mode)) units.emplace(test_case["ops"]);
   Interpreter interpreter(comparison, *differentiator, units ? &*units : nullptr);
   run_statements(test_case, mode, comparison, interpreter);
 }
@@ -118,7 +119,7 @@ CaseResult run_case(const Suite& suite, const Json& test_case, Mode mode) {
   } catch (...) {
     log.fail(log.at(), "an exception of an unknown type");
   }
-  return {log.failures().empty() ? Verdict::pass : Verdict::fail, log.failures(), {}};
+  return {log.failures().empty() ? Verdict::pass : Verdict::fail, log.failures(), {}, log.twin()};
 }
 
 }  // namespace retrograd::conformance

@@ -11,6 +11,7 @@ struct CaseResult {
   Verdict verdict = Verdict::pass;
   std::vector<CaseLog::Failure> failures;
   std::string lacking;  // of an unsupported case: "op=conv2d"
+  CaseLog::Twin twin = CaseLog::Twin::none;  // of mode dynamic
 };
 
 /// True when the case has to hold in this mode.

@@ -3,6 +3,7 @@
 
 #include "engine/autograd.h"
 #include "ops/arithmetic.h"
+#include "ops/rearrange.h"
 #include "ops/reduce.h"
 #include "tests/conformance/interpreter.h"
 #include "tracer/function/compile.h"
@@ -37,14 +38,29 @@ class Evaluation {
       leaves.push_back(suite_.leaf(input, true));
       bind(input, leaves.back());
     }
-    const auto function = [this](const Tensors& arguments) {
-      Interpreter inside(comparison_, differentiator_);
-      for (size_t i = 0; i < arguments.size(); ++i)
-        inside.names().bind(case_["inputs"][i]["name"], arguments[i]);
-      inside.run(case_["ops"]);
-      return inside.names().get_all(case_["outputs"]);
-    };
-    outputs_ = compiled.run(function, leaves);
+    outputs_ = compiled.run([this](const Tensors& given) { return program(given); }, leaves);
+  }
+  /// Larger inputs with which the program runs eagerly: all sizes above 1 are doubled, or those equal to one of them.
+  /// None: it runs with none of these.
+  Tensors twin() {
+    std::vector<std::optional<int64_t>> choices{std::nullopt};
+    for (const Json& input : case_["inputs"])
+      for (const int64_t size : suite_.leaf(input, false).sizes())
+        if (size > 1 && !std::ranges::count(choices, std::optional(size))) choices.emplace_back(size);
+    if (choices.size() == 1) return {};
+    for (const std::optional<int64_t> size : choices) {
+      const Tensors larger = larger_inputs(size);
+      try {
+        program(larger);
+        return larger_inputs(size);  // the program may have written to the others
+      } catch (...) {
+      }
+    }
+    return {};
+  }
+  /// Throws NeedsValues.
+  void run_twin(FunctionCache& compiled, const Tensors& larger) {
+    compiled.run([this](const Tensors& given) { return program(given); }, larger);
   }
   /// Binds fresh leaves to the inputs and runs.
   void run_on_leaves() {
@@ -81,6 +97,24 @@ class Evaluation {
   const std::vector<std::string>& variable_names() const { return variable_names_; }
 
  private:
+  Tensors program(const Tensors& given) {
+    Interpreter inside(comparison_, differentiator_);
+    for (size_t i = 0; i < given.size(); ++i) inside.names().bind(case_["inputs"][i]["name"], given[i]);
+    inside.run(case_["ops"]);
+    return inside.names().get_all(case_["outputs"]);
+  }
+  // The inputs with all sizes above 1 doubled, or only these: their values are repeated.
+  Tensors larger_inputs(std::optional<int64_t> only) const {
+    Tensors larger;
+    for (const Json& input : case_["inputs"]) {
+      const Tensor leaf = suite_.leaf(input, true);
+      IntArray times;
+      for (const int64_t size : leaf.sizes()) times.push_back(size > 1 && only.value_or(size) == size ? 2 : 1);
+      larger.push_back(repeat(leaf.detach(), times).contiguous().requires_grad_(leaf.requires_grad()));
+    }
+    return larger;
+  }
+
   const Json& case_;
   const Suite& suite_;
   Comparison& comparison_;
@@ -157,11 +191,24 @@ void compare_jvp(const Json& test_case, Evaluation& e, Comparison& comparison) {
                           e.outputs()[i], key);
 }
 
-/// Twice, so that the second call runs the recording of the first; in units if an op must read values.
-void compare_compiled(const Json& test_case, Comparison& comparison, Differentiator& differentiator) {
-  FunctionCache compiled(FunctionKind::function);
+// Records the program with larger inputs, if it runs with them.
+bool record_twin(const Json& test_case, FunctionCache& compiled, Comparison& comparison,
+                 Differentiator& differentiator) {
+  Evaluation evaluation(test_case, comparison, differentiator);
+  const Tensors larger = evaluation.twin();
+  if (!larger.empty()) evaluation.run_twin(compiled, larger);
+  return !larger.empty();
+}
+
+/// Twice, so that the second call runs the recording of the first; in units if an op must read values. With `dynamic`,
+/// sizes are symbols.
+void compare_compiled(const Json& test_case, bool dynamic, Comparison& comparison, Differentiator& differentiator) {
+  FunctionCache compiled(FunctionKind::function,
+                         {.dynamic = dynamic ? DynamicSizes::always : DynamicSizes::never});
+  bool has_twin = false;
   for (int i = 0; i < 2; ++i) {
     try {
+      if (dynamic && i == 0) has_twin = record_twin(test_case, compiled, comparison, differentiator);
       Evaluation e(test_case, comparison, differentiator);
       e.run_compiled(compiled);
       compare_first_order(test_case, e, comparison);
@@ -172,14 +219,16 @@ void compare_compiled(const Json& test_case, Comparison& comparison, Differentia
       return compare_first_order(test_case, e, comparison);
     }
   }
-  if (compiled.stats().captures != 1) comparison.log().fail("captures", compiled.last_capture_reason());
+  const int64_t captures = compiled.stats().captures;
+  if (captures > (has_twin ? 2 : 1)) comparison.log().fail("captures", compiled.last_capture_reason());
+  if (has_twin) comparison.log().note_twin(captures == 1 ? CaseLog::Twin::serves : CaseLog::Twin::runs);
 }
 
 }  // namespace
 
 void run_derivative_form(const Json& test_case, Mode mode, Comparison& comparison,
                          Differentiator& differentiator) {
-  if (mode == Mode::compiled) return compare_compiled(test_case, comparison, differentiator);
+  if (compiles(mode)) return compare_compiled(test_case, mode == Mode::dynamic, comparison, differentiator);
   const Json& expect = test_case["expect"];
   {
     Evaluation e(test_case, comparison, differentiator);

@@ -37,6 +37,7 @@ std::string_view to_string(Mode mode) {
     case Mode::eager: return "eager";
     case Mode::traced: return "traced";
     case Mode::compiled: return "compiled";
+    case Mode::dynamic: return "dynamic";
   }
   return "?";
 }
@@ -45,7 +46,8 @@ std::unique_ptr<Differentiator> make_differentiator(Mode mode) {
   switch (mode) {
     case Mode::eager: return std::make_unique<Eager>();
     case Mode::traced:
-    case Mode::compiled: return std::make_unique<Traced>();
+    case Mode::compiled:
+    case Mode::dynamic: return std::make_unique<Traced>();
   }
   return nullptr;
 }

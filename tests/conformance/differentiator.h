@@ -1,5 +1,6 @@
 // The modes, and the implementation of backward and grad in each: eager uses the engine's own, traced and compiled a
-// captured backward that is then run.
+// captured backward that is then run. dynamic is as compiled, with sizes as symbols: the recording that serves a case
+// is made with larger inputs, where the case allows that.
 #pragma once
 
 #include <memory>
@@ -11,8 +12,10 @@
 
 namespace retrograd::conformance {
 
-enum class Mode { eager, traced, compiled };
+enum class Mode { eager, traced, compiled, dynamic };
+/// Those that the format names.
 inline constexpr Mode kModes[] = {Mode::eager, Mode::traced, Mode::compiled};
+inline bool compiles(Mode mode) { return mode == Mode::compiled || mode == Mode::dynamic; }
 
 std::string_view to_string(Mode mode);
 

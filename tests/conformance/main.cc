@@ -1,8 +1,11 @@
-// conformance SUITE.json [--mode eager|traced|compiled|all] [--filter SUBSTRING] [--list] [--allow-unsupported]
+// conformance SUITE.json [--mode eager|traced|compiled|all|dynamic] [--filter SUBSTRING] [--list] [--allow-unsupported]
 //             [--device cpu|cuda] [--as-used] [--every N] [--from N] [--progress FILE]
 //
 // Runs the cases of a suite and prints a line for each that fails or is unsupported, and a summary per mode;
 // see section 9 of suites/FORMAT.md. Start reading at case_runner.cc, then interpreter.h.
+//
+// Mode dynamic, which `all` does not include, prints how many cases also run with larger inputs, and how many of these
+// the recording made with them has served.
 //
 // The temporary memory of every kernel is checked as well (cpu/scratch_check.h).
 //
@@ -35,7 +38,7 @@ struct Options {
 };
 
 struct Counts {
-  int pass = 0, fail = 0, unsupported = 0;
+  int pass = 0, fail = 0, unsupported = 0, twins = 0, served = 0;
   bool lost = false;
 };
 
@@ -76,6 +79,8 @@ void report(const Suite& suite, const std::string& name, Mode mode, const CaseRe
   for (const CaseLog::Failure& failure : result.failures)
     fmt::print("FAIL {}:{} [{}] {}: {}\n", suite.name(), name, to_string(mode), failure.what,
                one_line(failure.text));
+  counts.twins += result.twin != CaseLog::Twin::none;
+  counts.served += result.twin == CaseLog::Twin::serves;
   switch (result.verdict) {
     case CaseResult::Verdict::pass: ++counts.pass; break;
     case CaseResult::Verdict::fail: ++counts.fail; break;
@@ -101,6 +106,9 @@ Counts run_mode(const Suite& suite, Mode mode, const Options& options) {
     counts.lost = true;
     break;
   }
+  if (mode == Mode::dynamic)
+    fmt::print("TWINS {} of {} cases run with larger inputs; what was recorded with them served {}\n", counts.twins,
+               counts.pass + counts.fail + counts.unsupported, counts.served);
   fmt::print("SUMMARY {} {} pass={} fail={} unsupported={}\n", suite.name(), to_string(mode), counts.pass,
              counts.fail, counts.unsupported);
   return counts;
@@ -121,8 +129,8 @@ int run(const Options& options) {
       }))
     throw BadManifest("no case's name contains \"" + options.filter + "\"");
   bool good = true;
-  for (Mode mode : kModes) {
-    if (options.mode != "all" && options.mode != to_string(mode)) continue;
+  for (Mode mode : {Mode::eager, Mode::traced, Mode::compiled, Mode::dynamic}) {
+    if (options.mode == "all" ? mode == Mode::dynamic : options.mode != to_string(mode)) continue;
     const Counts counts = run_mode(suite, mode, options);
     if (counts.lost) return 3;
     good = good && counts.fail == 0 && (options.allow_unsupported || counts.unsupported == 0);
@@ -137,8 +145,8 @@ int main(int argc, char** argv) {
   retrograd::conformance::Options options;
   CLI::App app("Runs a conformance suite against this build.", "conformance");
   app.add_option("suite", options.suite, "SUITE.json; its tensors lie beside it")->required();
-  app.add_option("--mode", options.mode, "eager, traced, compiled or all")
-      ->check(CLI::IsMember({"eager", "traced", "compiled", "all"}));
+  app.add_option("--mode", options.mode, "eager, traced, compiled, all of these, or dynamic")
+      ->check(CLI::IsMember({"eager", "traced", "compiled", "all", "dynamic"}));
   app.add_option("--device", options.device, "cpu or cuda: where the suite's tensors are")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--filter", options.filter, "only cases whose name contains this");

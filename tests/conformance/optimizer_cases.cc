@@ -142,7 +142,7 @@ void run_optim(const Json& test_case, Mode mode, Comparison& comparison) {
       return norm.defined() ? Tensors{norm} : Tensors{};
     };
     const Tensors norm =
-        mode == Mode::compiled
+        compiles(mode)
             ? plans.try_emplace(structure, FunctionKind::step).first->second.run(function, gradients)
             : function(gradients);
     compare_params("params" + at, expect["params"].at(s), params, comparison);
@@ -159,7 +159,7 @@ void run_train(const Json& test_case, Mode mode, Comparison& comparison) {
   for (const Json& group : test_case["groups"])
     for (const Json& name : group.at("params")) params.emplace(name, leaves.at(name));
   const OptimizerUnderTest optimizer(test_case, params);
-  const auto differentiator = make_differentiator(mode == Mode::compiled ? Mode::eager : mode);
+  const auto differentiator = make_differentiator(compiles(mode) ? Mode::eager : mode);
   const auto train = [&](const Tensors&) -> Tensors {
     (*optimizer).zero_grad();
     Interpreter interpreter(comparison, *differentiator);
@@ -175,7 +175,7 @@ void run_train(const Json& test_case, Mode mode, Comparison& comparison) {
   const Json& expect = test_case["expect"];
   for (size_t s = 0; s < test_case["n_steps"].get<size_t>(); ++s) {
     if (const Json* lr = find(test_case, "lr")) (*optimizer).set_lr(lr->at(s));
-    const Tensor loss = (mode == Mode::compiled ? plan.run(train, {}) : train({}))[0];
+    const Tensor loss = (compiles(mode) ? plan.run(train, {}) : train({}))[0];
     comparison.number("loss[" + std::to_string(s) + "]", loss, expect["loss"].at(s));
   }
   compare_params("params", expect["params"], params, comparison);

@@ -29,6 +29,12 @@ class CaseLog {
     std::string text;
   };
 
+  /// In mode dynamic: whether the program also runs with larger inputs, and whether what was recorded with them served
+  /// the case.
+  enum class Twin { none, runs, serves };
+  void note_twin(Twin twin) { twin_ = twin; }
+  Twin twin() const { return twin_; }
+
   /// Notes that something was compared, or would be in another mode.
   void compared() { ++comparisons_; }
   void fail(std::string what, std::string text) { failures_.push_back({std::move(what), std::move(text)}); }
@@ -40,6 +46,7 @@ class CaseLog {
 
  private:
   int comparisons_ = 0;
+  Twin twin_ = Twin::none;
   std::string at_ = "case";
   std::vector<Failure> failures_;
 };

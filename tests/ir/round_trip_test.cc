@@ -94,7 +94,7 @@ TEST_CASE("a graph that was read has no objects: replaying it without names what
 
 TEST_CASE("every kind of attribute and operand") {
   check_round_trip(
-      R"(graph @g[s0 = 4, s1 = 3; (s0-2) >= 0; s0 >= (1+(s0-2))](%0: f32[s0,s1], %1: i64[s0], %2: bool[s0,s1], %3: f32[]) {
+      R"(graph @g[s0 = 4, s1 = 3; (s0-2) >= 0; s0 >= (1+(s0-2)); 1 < (s0-2)](%0: f32[s0,s1], %1: i64[s0], %2: bool[s0,s1], %3: f32[]) {
   %4 = sum %0 {dim=[0,1], keepdim=true} : f32[1,1]
   %5 = to %0 {dtype=bf16} : bf16[s0,s1]
   %6 = full {size=[s0,2], value=0.5, dtype=f64} : f64[s0,2]
@@ -145,7 +145,7 @@ TEST_CASE("every dtype, and devices") {
 TEST_CASE("symbols and guards") {
   check_round_trip(
       "graph @g[s0 = 2, s1 = 7, s2 = 0.5, s3 = true; s0 != s1; s0 < s1; (s0*s1) >= 14; s1 > 3; s0 <= 2; s2 "
-      "== 0.5; ((s1%s0)^2) == 1]"
+      "== 0.5; ((s1%s0)^2) == 1; 1 < (s1-s0)]"
       "(%0: f32[s0,(s1-s0)]) {\n"
       "  %1 = mul %0, (s2*2.0) : f32[s0,(s1-s0)]\n"
       "  %2 = add %1, s3 : f32[s0,(s1-s0)]\n"

@@ -32,13 +32,22 @@ void ArgumentSizes::add(const TensorGuard& before, const Sizes* known, const Ten
   for (int d = 0; d < shape.rank(); ++d)
     shape[d] = symbols.of(before.type.shape[d].raw(), now.type.shape[d].raw(),
                           known && known->type.shape[d].is_symbolic());
-  int64_t dense[kMaxRank];
-  if (now.is_dense) contiguous_strides(shape, dense);
-  for (int d = 0; d < shape.rank(); ++d)
-    made.strides.push_back(now.is_dense ? Dim::from_raw(dense[d])
-                                        : symbols.of(before.strides[d], now.strides[d],
-                                                     known && known->strides[d].is_symbolic()));
+  for (int d = 0; d < shape.rank() && !now.is_dense; ++d)
+    made.strides.push_back(
+        symbols.of(before.strides[d], now.strides[d], known && known->strides[d].is_symbolic()));
   of_.push_back(made);
+}
+
+// The strides of row-major arguments are expressions: they come after all symbols.
+void ArgumentSizes::finish(int32_t count) {
+  count_ = count;
+  if (!count_) of_.clear();
+  for (Sizes& made : of_) {
+    if (made.strides.rank() == made.type.shape.rank()) continue;
+    int64_t dense[kMaxRank];
+    contiguous_strides(made.type.shape, dense);
+    for (int d = 0; d < made.type.shape.rank(); ++d) made.strides.push_back(Dim::from_raw(dense[d]));
+  }
 }
 
 ArgumentSizes ArgumentSizes::that_vary(const std::vector<TensorGuard>& before, const ArgumentSizes& known,
@@ -48,8 +57,8 @@ ArgumentSizes ArgumentSizes::that_vary(const std::vector<TensorGuard>& before, c
   ArgumentSizes made;
   for (size_t a = 0; a < now.size(); ++a)
     made.add(before[a], known.of_.empty() ? nullptr : &known.of_[a], now[a], symbols);
-  made.count_ = symbols.count();
-  return made.count_ ? made : ArgumentSizes();
+  made.finish(symbols.count());
+  return made;
 }
 
 ArgumentSizes ArgumentSizes::all(const std::vector<TensorGuard>& now, SymbolTable& table) {
@@ -57,8 +66,8 @@ ArgumentSizes ArgumentSizes::all(const std::vector<TensorGuard>& now, SymbolTabl
   Symbols symbols(table, true);
   ArgumentSizes made;
   for (const TensorGuard& a : now) made.add(a, nullptr, a, symbols);
-  made.count_ = symbols.count();
-  return made.count_ ? made : ArgumentSizes();
+  made.finish(symbols.count());
+  return made;
 }
 
 void ArgumentSizes::set_strides(size_t argument, TensorImpl& stand_in) const {

@@ -4,7 +4,7 @@
 // if they were equal in both calls, so a coincidence in one of them does not count. Sizes of 0 and 1 are constants:
 // they decide what is repeated. The strides of a row-major argument follow from its sizes; those of another one may be
 // symbols of their own.
-// These symbols are the first ones of the graph's table.
+// These symbols are the first expressions of the graph's table.
 #pragma once
 
 #include <optional>
@@ -43,6 +43,7 @@ class ArgumentSizes {
   };
   class Symbols;
   void add(const TensorGuard& before, const Sizes* known, const TensorGuard& now, Symbols& symbols);
+  void finish(int32_t count);
 
   std::vector<Sizes> of_;  // each argument; empty if there are no symbols
   int32_t count_ = 0;

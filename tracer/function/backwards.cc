@@ -123,9 +123,9 @@ std::unique_ptr<FunctionBackward> RecordedTape::record_backward(FunctionResults&
   recorder.finish(recorder.backward_of_function(request, walk), backward->recorded);
   RecordedFunction::settle_unused(backward->recorded.numbers, backward->recorded.graph);
   backward->recorded.reads.symbols = of_forward;
-  ir::verify(backward->recorded.graph);
   if (const int32_t sizes = recorder_->sizes().count())
     backward->recorded = backward->recorded.at_sizes(RecordedFunction::hints(backward->recorded.graph), sizes);
+  ir::verify(backward->recorded.graph);
   backward->numbers = RecordedFunction::hints(backward->recorded.graph);
   return backward;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/verify.h"
 #include "tracer/function/planning.h"
 #include "tracer/observe/log.h"
 
@@ -11,7 +12,9 @@ namespace {
 
 std::optional<RecordedFunction> put_in(const FunctionCapture& capture, std::span<const Number> values) {
   if (!capture.sizes().count()) return {};
-  return capture.recorded().at_sizes(values, capture.sizes().count());
+  RecordedFunction sized = capture.recorded().at_sizes(values, capture.sizes().count());
+  ir::verify(sized.graph);
+  return sized;
 }
 
 FunctionResults put_in(FunctionResults results, const RecordedFunction& recorded) {
