@@ -16,6 +16,21 @@ namespace retrograd::inline v0 {
 
 class FunctionRecording;
 
+/// Numbers that the host provides again for each run: a learning rate, a step count, an offset in a random stream.
+struct LiveNumbers {
+  static constexpr size_t kMost = 16;  // of one call
+
+  /// Reads them now or, in recorded code, before each of its runs, in the order of these calls.
+  std::function<void(std::span<Scalar>)> read;
+  /// While a function is recorded: called once for each time that the numbers were read, with what was read and
+  /// whether the function used it. It did not when the run, or the recording, ended with an error before that. The
+  /// numbers that were read last are settled first.
+  std::function<void(std::span<const Number> was_read, bool was_used)> settle = {};
+  /// Called before each run of a recorded function: whether what was recorded from the numbers is still right;
+  /// otherwise the function is recorded again. Empty: always.
+  std::function<bool()> fits = {};
+};
+
 class Recording {
  public:
   /// Runs a backward that recorded code has started into the current emitter, so that it is part of the recording.
@@ -24,26 +39,13 @@ class Recording {
   /// Called by operations that are allowed but cannot be part of a recording: ends the recording, and a recorded
   /// function runs eagerly from then on. In a recorded backward it is an Error(unsupported).
   virtual void cannot_record(std::string_view op, std::string_view why, SourceLocation where) = 0;
+  /// Symbols for numbers, with their values now.
+  virtual void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) = 0;
   /// Null of a backward.
   virtual FunctionRecording* of_function() { return nullptr; }
 
  protected:
   ~Recording() = default;
-};
-
-/// Numbers that the host provides again for each run: a learning rate, a step count, an offset in a random stream.
-struct LiveNumbers {
-  static constexpr size_t kMost = 16;  // of one call
-
-  /// Reads them now or, while a function is recorded, before each of its runs, in the order of these calls.
-  std::function<void(std::span<Scalar>)> read;
-  /// While a function is recorded: called once for each time that the numbers were read, with what was read and
-  /// whether the function used it. It did not when the run, or the recording, ended with an error before that. The
-  /// numbers that were read last are settled first.
-  std::function<void(std::span<const Number> was_read, bool was_used)> settle = {};
-  /// Called before each run: whether what was recorded from the numbers is still right; otherwise the function is
-  /// recorded again. Empty: always.
-  std::function<bool()> fits = {};
 };
 
 class FunctionRecording {
@@ -55,8 +57,6 @@ class FunctionRecording {
   virtual void write(TensorImpl& self, const Tensor& result, SourceLocation where) = 0;
   /// Whether the function has written to memory from outside, which then does not hold the new value yet.
   virtual bool writes_to(const Storage& memory) const = 0;
-  /// Symbols for numbers, and their values now.
-  virtual void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) = 0;
   /// Called when the state of an object decides what is recorded. `holds` is called before each run of a recorded
   /// function; when it returns false, the function is recorded again, and `what` says why.
   virtual void depends_on(std::function<bool()> holds, std::string_view what) = 0;
@@ -83,7 +83,8 @@ FunctionRecording* innermost_recorded_function();
 
 /// Numbers for one call: read now, or symbols for them.
 inline void read_live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) {
-  if (FunctionRecording* function = recorded_function()) return function->live_numbers(out, numbers);
+  if (detail::current_emitter)
+    if (Recording* const recording = detail::current_emitter->recording()) return recording->live_numbers(out, numbers);
   numbers.read(out);
 }
 

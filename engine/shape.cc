@@ -16,6 +16,9 @@ std::string to_string(Device device) {
 void Shape::too_many() {
   fail_somewhere(Category::bad_dim, fmt::format("a tensor has at most {} dimensions", kMaxRank));
 }
+void Shape::too_many(SourceLocation where) {
+  fail(Category::bad_dim, "shape", fmt::format("a tensor has at most {} dimensions", kMaxRank), where);
+}
 
 void Shape::insert(int at, Dim d) {
   push_back(d);

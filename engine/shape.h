@@ -35,13 +35,14 @@ std::string to_string(Device device);  // "cpu", "cuda:0"
 class Shape {
  public:
   Shape() : rank_(0) {}
-  Shape(std::initializer_list<Dim> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  // Implicit conversions know the line of the call that they are made for.
+  Shape(std::initializer_list<Dim> dims, SourceLocation where = SourceLocation::current()) : rank_(0) {
+    append(dims, where);
+  }
   explicit Shape(std::span<const Dim> dims) : rank_(0) {
     for (Dim d : dims) push_back(d);
   }
-  Shape(const IntArray& dims) : rank_(0) {
-    for (int64_t d : dims) push_back(d);
-  }
+  Shape(const IntArray& dims, SourceLocation where = SourceLocation::current()) : rank_(0) { append(dims, where); }
   Shape(const Shape& other) : rank_(other.rank_) { copy(other); }
   Shape& operator=(const Shape& other) {
     rank_ = other.rank_;
@@ -92,7 +93,13 @@ class Shape {
   void copy(const Shape& other) {
     for (int i = 0; i < rank_; ++i) dims_[i] = other.dims_[i];
   }
+  template <class Dims>
+  void append(const Dims& dims, SourceLocation where) {
+    if (dims.size() > kMaxRank) too_many(where);
+    for (const auto& d : dims) push_back(d);
+  }
   [[noreturn]] static void too_many();
+  [[noreturn]] static void too_many(SourceLocation where);
 
   uint8_t rank_;
   Dim dims_[kMaxRank];

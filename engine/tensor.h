@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/live.h"
 #include "engine/location.h"
 #include "engine/tensor_impl.h"
 
@@ -240,6 +241,9 @@ class Operand {
   Operand(Scalar v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : scalar_(v), where_{file, line} {}
   Operand(Dim v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : scalar_(v), where_{file, line} {}
+  template <class T>
+  Operand(const Live<T>& v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : scalar_(v), where_{file, line} {}
   Operand(const Tensor& tensor, SourceLocation where) : tensor_(&tensor), where_(where) {}
   Operand(Scalar scalar, SourceLocation where) : scalar_(scalar), where_(where) {}

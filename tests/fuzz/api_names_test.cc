@@ -57,7 +57,7 @@ bool runs_others(std::string_view entry) {
 }
 
 bool is_of_an_argument(const std::string& text) {
-  return text.starts_with("operand: a number was given") || text.ends_with(" is not a size or an index");
+  return text.starts_with("operand: a number was given") || text.starts_with("shape: ") || text.ends_with(" is not a size or an index");
 }
 
 // What is wrong with an error of this entry; empty if nothing is.

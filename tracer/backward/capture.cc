@@ -32,6 +32,7 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
   recorded.graph.set_outputs(std::move(outputs));
   recorded.take(recorder);
   capture->inlined_ = std::move(recorder.inlined);
+  capture->lives_ = std::move(recorder.lives);
   for (SymbolUse& use : recorder.uses)
     (use.kind == SymbolUse::Kind::attr_number ? capture->numbers_ : capture->sizes_).push_back(use);
   for (const Source& s : recorded.sources) capture->unpacks_ += s.kind == Source::Kind::slot;
@@ -54,9 +55,7 @@ std::vector<Number> Capture::values(const BackwardRequest& request, const Reache
                                     std::string& misfit) const {
   std::vector<Number> values(static_cast<size_t>(graph().symbols.size()));
   std::vector<bool> known(values.size());
-  for (const SymbolUse& use : numbers_)
-    values[static_cast<size_t>(use.number)] =
-        attr_at<Scalar>(*reached.records[use.place], use.index).number();
+  take_numbers(reached, values);
   for (const SymbolUse& use : sizes_) {
     const int64_t size = size_at(use, request, reached);
     const auto id = use.size.is_symbolic() ? static_cast<size_t>(use.size.id()) : values.size();
@@ -88,10 +87,15 @@ std::vector<Number> Capture::values(const BackwardRequest& request, const Reache
   return values;
 }
 
-bool Capture::read_numbers(const Reached& reached, std::vector<Number>& values) const {
+void Capture::take_numbers(const Reached& reached, std::vector<Number>& values) const {
   for (const SymbolUse& use : numbers_)
     values[static_cast<size_t>(use.number)] =
         attr_at<Scalar>(*reached.records[use.place], use.index).number();
+  for (const LiveUse& use : lives_) use.read(values);
+}
+
+bool Capture::read_numbers(const Reached& reached, std::vector<Number>& values) const {
+  take_numbers(reached, values);
   graph().symbols.evaluate(values);
   return graph().symbols.failing_guard(values) < 0;
 }

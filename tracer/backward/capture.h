@@ -35,7 +35,7 @@ class Capture {
   /// `values` with the numbers of this run; the sizes stay. Returns false if a guard then evaluates differently than
   /// at capture.
   bool read_numbers(const Reached& reached, std::vector<Number>& values) const;
-  bool has_numbers() const { return !numbers_.empty(); }
+  bool has_numbers() const { return !numbers_.empty() || !lives_.empty(); }
   const RecordedBackward& recorded() const { return recorded_; }
 
   std::shared_ptr<const Entry> make_plan(const Key& sizes, std::vector<Number> values) const;
@@ -48,11 +48,13 @@ class Capture {
   size_t plan_count() const { return plans_.size(); }
 
  private:
+  void take_numbers(const Reached& reached, std::vector<Number>& values) const;
   int64_t size_at(const SymbolUse& use, const BackwardRequest& request, const Reached& reached) const;
   void fuse(const BackwardRequest& request, const Walk& walk);
 
   RecordedBackward recorded_;
   std::vector<SymbolUse> sizes_, numbers_;
+  std::vector<LiveUse> lives_;
   std::vector<RefPtr<Hook>> inlined_;
   std::list<std::shared_ptr<const Entry>> plans_;  // most recently used first
   int64_t unpacks_ = 0;

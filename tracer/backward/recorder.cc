@@ -70,6 +70,14 @@ Dim Recorder::symbolise(Dim size, SymbolUse use) {
   return symbol;
 }
 
+// Numbers that are to be settled after a run are read now: what draws random numbers is refused where it is called.
+void Recorder::live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) {
+  numbers.read(out);
+  if (numbers.settle) return;
+  lives.push_back({numbers, graph_.symbols.size(), static_cast<int>(out.size())});
+  for (Scalar& s : out) s = Scalar::symbol(graph_.symbols.add_symbol(s.number()), s.number());
+}
+
 void Recorder::follow(const Record& record) {
   if (record_ == &record) return;
   record_ = &record;

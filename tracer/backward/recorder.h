@@ -30,6 +30,20 @@ struct SymbolUse {
   int32_t number = -1;  // attr_number: expression id
 };
 
+/// Numbers that each run reads again, and their first symbol.
+struct LiveUse {
+  LiveNumbers numbers;
+  int32_t first;
+  int count;
+
+  void read(std::vector<Number>& values) const {
+    std::vector<Scalar> now(static_cast<size_t>(count));
+    numbers.read(now);
+    for (int i = 0; i < count; ++i)
+      values[static_cast<size_t>(first + i)] = now[static_cast<size_t>(i)].number();
+  }
+};
+
 /// A record whose rule was recorded. After it, a run that does not retain the graph no longer needs the record's
 /// slots.
 struct RuleRun {
@@ -50,6 +64,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   const void* attrs_of(const Record& record) override;
   TensorType type_of(const Record& record, int i) override;
   void at(const Origin& origin) override;
+  void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) override;
 
   void record_begins(uint32_t place) override;
   void rule_gave(uint32_t place, std::span<const Tensor> grads, std::span<const Tensor> given) override;
@@ -63,6 +78,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
 
   std::vector<Source> sources;  // parallel to graph.inputs()
   std::vector<SymbolUse> uses;
+  std::vector<LiveUse> lives;
   std::vector<RuleRun> rules;  // the records that ran, in order
   DriveLog log;
   std::vector<RefPtr<Hook>>
