@@ -304,6 +304,12 @@ void AsStrided::layout(const Call& call, TensorImpl& output) {
   if (begin < 0 || begin > kLargestStride || (g.size.numel().raw() != 0 && end > capacity))
     fail_call(call, Category::index_out_of_range,
               fmt::format("elements {} to {} of a storage of {} are out of range", begin, end - 1, capacity));
+  if (x.shape().is_symbolic() || g.size.is_symbolic() || g.stride.is_symbolic() || g.offset.is_symbolic()) {
+    // A guard: at other sizes the view may leave its operand. One that does so now fixes the sizes.
+    const Dim there = g.base_is_dense ? x.shape().numel() : extent(x.shape(), g.base_stride);
+    if (g.size.numel().raw() != 0 && !(g.offset + extent(g.size, g.stride) <= there && g.offset >= 0))
+      static_cast<void>(there.value());
+  }
   for (int i = 0; i < g.size.rank(); ++i) output.set_stride(i, g.stride[i]);
   output.set_offset(first);
 }

@@ -230,3 +230,16 @@ TEST_CASE("user code that runs in each call keeps sizes fixed") {
   }
   CHECK(compiled.stats().captures == 3);
 }
+
+TEST_CASE("the stride of a single entry does not matter, and errors at new sizes are those of the eager call") {
+  const auto function = [](const Tensor& x) { return x * 2.0; };
+  auto compiled = rg::compile(function);
+  for (const int64_t t : {4, 5, 6, 7}) {
+    const Tensor x = rg::permute(spread(rg::Shape{t, 1, 3}, 1), {1, 0, 2});
+    check_same({function(x)}, {compiled(x)});
+  }
+  CHECK(compiled.stats().captures == 2);
+  auto strided = rg::compile([](const Tensor& x) { return rg::as_strided(x * 2.0, {8}, {1}); });
+  for (const int64_t t : {10, 12, 14}) strided(spread(rg::Shape{t}, 1));
+  CHECK_THAT(error_of([&] { strided(spread(rg::Shape{4}, 1)); }), Contains("out of range"));
+}

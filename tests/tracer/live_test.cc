@@ -97,3 +97,21 @@ TEST_CASE("a plain number of it is checked before each run") {
   CHECK(values(compiled(x)) == std::vector<double>{2});
   CHECK(compiled.stats().captures == 2);
 }
+
+TEST_CASE("a live number that decides what is recorded is checked; one that decides a size is refused") {
+  Live<double> smoothing = 0.0;
+  const auto function = [=](const Tensor& x) {
+    return rg::Scalar(smoothing) < rg::Scalar(0.5) ? rg::sum(x * smoothing) : rg::sum(x / smoothing);
+  };
+  auto compiled = rg::compile(function);
+  for (const double now : {0.0, 0.25, 1.0, 2.0, 0.1}) {
+    smoothing = now;
+    const Tensor x = input();
+    check_same({function(x)}, {compiled(x)});
+  }
+  CHECK(compiled.stats().captures == 2);
+  CHECK_THAT(compiled.last_capture_reason(), Catch::Contains("s0 < 0.5"));
+  Live<int64_t> n = 5;
+  auto sized = rg::compile([=](const Tensor& x) { return rg::sum(rg::arange(n)) * x; });
+  CHECK(category_of([&] { sized(leaf({1})); }) == rg::Category::unsupported);
+}

@@ -77,65 +77,48 @@ void ArgumentSizes::set_strides(size_t argument, TensorImpl& stand_in) const {
 
 namespace {
 
-// Takes the values of symbols from sizes, and compares sizes with them.
-class Binder {
- public:
-  explicit Binder(const SymbolTable& table) : table_(table) {
-    for (int32_t id = 0; id < table.size(); ++id) values_.push_back(table.expr(id).hint);
-    is_known_.resize(values_.size());
-  }
-
-  void take(Dim dim, int64_t size) {
-    if (!dim.is_symbolic() || table_.expr(dim.id()).op != Arith::symbol) return;
-    const auto id = static_cast<size_t>(dim.id());
-    if (!is_known_[id]) values_[id] = Number::of(size);
-    is_known_[id] = true;
-  }
-  void evaluate() { table_.evaluate(values_); }
-  bool fits(Dim dim, int64_t size) const {
-    return size == (dim.is_symbolic() ? values_[static_cast<size_t>(dim.id())].i : dim.raw());
-  }
-  /// Which guard does not hold; empty if all do.
-  std::string failing() const {
-    const int guard = table_.failing_guard(values_);
-    if (guard < 0) return {};
-    const SymbolTable::Guard& g = table_.guards()[static_cast<size_t>(guard)];
-    static constexpr std::string_view kSigns[] = {"==", "<", "<="};
-    return fmt::format("{} {} {} was {}, for {} and {}, and is not for {} and {}", table_.text(g.lhs),
-                       kSigns[static_cast<int>(g.op)], table_.text(g.rhs), g.holds, number(g.lhs), number(g.rhs),
-                       value(g.lhs), value(g.rhs));
-  }
-  std::vector<Number> take_values() { return std::move(values_); }
-
- private:
-  std::string number(int32_t id) const { return to_string(Scalar(table_.expr(id).hint)); }
-  std::string value(int32_t id) const { return to_string(Scalar(values_[static_cast<size_t>(id)])); }
-
-  const SymbolTable& table_;
-  std::vector<Number> values_;
-  std::vector<bool> is_known_;
-};
+// Which guard does not hold; empty if all do.
+std::string failing_guard(const SymbolTable& table, std::span<const Number> values) {
+  const int guard = table.failing_guard(values);
+  if (guard < 0) return {};
+  const SymbolTable::Guard& g = table.guards()[static_cast<size_t>(guard)];
+  static constexpr std::string_view kSigns[] = {"==", "<", "<="};
+  const auto was = [&](int32_t id) { return to_string(Scalar(table.expr(id).hint)); };
+  const auto is = [&](int32_t id) { return to_string(Scalar(values[static_cast<size_t>(id)])); };
+  return fmt::format("{} {} {} was {}, for {} and {}, and is not for {} and {}", table.text(g.lhs),
+                     kSigns[static_cast<int>(g.op)], table.text(g.rhs), g.holds, was(g.lhs), was(g.rhs), is(g.lhs),
+                     is(g.rhs));
+}
 
 }  // namespace
 
-std::optional<std::vector<Number>> ArgumentSizes::values(const std::vector<TensorGuard>& arguments,
-                                                         const SymbolTable& table, std::string& misfit) const {
-  Binder binder(table);
+std::string ArgumentSizes::evaluate(const std::vector<TensorGuard>& arguments, const SymbolTable& table,
+                                    std::vector<Number>& values) const {
+  // The stride of a single entry does not matter in a row-major tensor.
   const auto each = [&](const auto& f) {
     for (size_t a = 0; a < of_.size(); ++a)
-      for (int d = 0; d < of_[a].strides.rank(); ++d)
-        f(a, of_[a].type.shape[d], arguments[a].type.shape[d].raw()), f(a, of_[a].strides[d], arguments[a].strides[d]);
+      for (int d = 0; d < of_[a].strides.rank(); ++d) {
+        const int64_t size = arguments[a].type.shape[d].raw();
+        f(a, of_[a].type.shape[d], size);
+        if (!arguments[a].is_dense || size > 1) f(a, of_[a].strides[d], arguments[a].strides[d]);
+      }
   };
-  each([&](size_t, Dim dim, int64_t size) { binder.take(dim, size); });
-  binder.evaluate();
+  each([&](size_t, Dim dim, int64_t size) {
+    if (dim.is_symbolic() && dim.id() < count_) values[static_cast<size_t>(dim.id())] = Number::of(size);
+  });
+  try {
+    table.evaluate(values);
+  } catch (const Error& e) {  // a size that does not fit into 63 bits
+    return e.what();
+  }
+  std::string misfit;
   each([&](size_t argument, Dim dim, int64_t size) {
-    if (misfit.empty() && !binder.fits(dim, size))
+    const int64_t expected = dim.is_symbolic() ? values[static_cast<size_t>(dim.id())].i : dim.raw();
+    if (misfit.empty() && size != expected)
       misfit = fmt::format("argument {} is {}: a size is {}, and is not {} as in the recording", argument,
                            arguments[argument].text(), size, dim.is_symbolic() ? table.text(dim.id()) : to_string(dim));
   });
-  if (misfit.empty()) misfit = binder.failing();
-  if (!misfit.empty()) return {};
-  return binder.take_values();
+  return misfit.empty() ? failing_guard(table, values) : misfit;
 }
 
 }  // namespace retrograd

@@ -31,10 +31,10 @@ class ArgumentSizes {
   TensorType type(size_t argument) const { return of_[argument].type; }
   /// Sets the strides of an argument's stand-in.
   void set_strides(size_t argument, TensorImpl& stand_in) const;
-  /// The values of all expressions of `table` for these arguments, which differ from the recorded ones in sizes only;
-  /// or none, and why they do not fit.
-  std::optional<std::vector<Number>> values(const std::vector<TensorGuard>& arguments, const SymbolTable& table,
-                                            std::string& misfit) const;
+  /// Puts the values of all expressions of `table` for these arguments, which differ from the recorded ones in sizes
+  /// only, into `values`; other symbols have theirs already. Returns why they do not fit; empty if they do.
+  std::string evaluate(const std::vector<TensorGuard>& arguments, const SymbolTable& table,
+                       std::vector<Number>& values) const;
 
  private:
   struct Sizes {

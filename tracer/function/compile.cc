@@ -121,6 +121,7 @@ struct FunctionCache::State {
     std::lock_guard lock(mutex);
     ++stats.captures;
     reason = std::move(why);
+    if (!fixed_because.empty() && capture->sizes().count()) return;  // recorded by another thread before that
     entries.push_front({std::move(capture), {}});
     if (entries.size() <= std::max<size_t>(options.recordings, 1)) return;
     for (const auto& sized : entries.back().sized) add(stats, *sized);
@@ -188,14 +189,14 @@ class DryRun final : public FunctionCall::Observer {
 }  // namespace
 
 Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) {
-  const FunctionBody body = [&](const Tensors& given) -> Outcome { return {function(given)}; };
+  const FunctionBody body = [&](const Tensors& given) -> CallOutcome { return {function(given)}; };
   return run_parts(body, {arguments}, where).tensors;
 }
 
-Outcome FunctionCache::dry_run(const FunctionBody& body, const CallParts& arguments, std::string why) {
+CallOutcome FunctionCache::dry_run(const FunctionBody& body, const CallParts& arguments, std::string why) {
   CallGuard guard(arguments);
   DryRun calls;
-  Outcome outcome;
+  CallOutcome outcome;
   {
     FunctionCall::Observer::Scope scope(&calls);
     outcome = run_eagerly(body, arguments, std::move(why));
@@ -205,13 +206,13 @@ Outcome FunctionCache::dry_run(const FunctionBody& body, const CallParts& argume
 }
 
 // The function itself. A step's results have no history.
-Outcome FunctionCache::run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why) {
+CallOutcome FunctionCache::run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why) {
   {
     std::lock_guard lock(state_->mutex);
     ++state_->stats.eager;
     state_->eager_reason = std::move(why);
   }
-  Outcome outcome = body(arguments.tensors);
+  CallOutcome outcome = body(arguments.tensors);
   if (state_->kind == FunctionKind::step && &emitter_below_profiles() == &eager_emitter())
     for (Tensor& t : outcome.tensors)
       if (t.defined() && !t.is_leaf()) t = t.detach();
@@ -254,11 +255,15 @@ std::shared_ptr<SizedFunction> FunctionCache::serve(const FunctionBody& body, co
     return find_or_record(body, arguments, is_first, where);
   } catch (const FixedSizesNeeded& e) {
     state_->fix_sizes(e.what());
+  } catch (const InternalError& e) {
+    // An op refuses its operands at these sizes: the function itself will say so in its own words.
+    if (is_first) throw;
+    state_->fix_sizes(e.what());
   }
   return find_or_record(body, arguments, is_first, where);
 }
 
-Outcome FunctionCache::run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where) {
+CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where) {
   logging::RunLog log;
   if (const std::string_view why = why_eager(); !why.empty())
     return run_eagerly(body, arguments, std::string(why));
@@ -279,13 +284,13 @@ Outcome FunctionCache::run_checked(const FunctionBody& body, const CallParts& ar
   }
   state_->use(sized);
   if (turn && sized->capture().calls_code()) turn.unlock();
-  Outcome outcome{sized->run(arguments.tensors, is_first, where), sized->capture().form()};
+  CallOutcome outcome{sized->run(arguments.tensors, is_first, where), sized->capture().form()};
   log.ran(sized->graph(), is_first);
   return outcome;
 }
 
 // An error inside the function has the line of an operation; it also tells the line of the call.
-Outcome FunctionCache::run_parts(const FunctionBody& body, const CallParts& arguments, SourceLocation where) {
+CallOutcome FunctionCache::run_parts(const FunctionBody& body, const CallParts& arguments, SourceLocation where) {
   if (!state_->has_function)
     fail(Category::bad_argument, state_->name(), "this compiled function has been moved to another place",
          where);

@@ -125,17 +125,17 @@ class FunctionCache {
 
  protected:
   /// run() for a function whose arguments and results have structure.
-  Outcome run_parts(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
+  CallOutcome run_parts(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
 
  private:
   struct State;
-  Outcome run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
+  CallOutcome run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
   std::shared_ptr<SizedFunction> find_or_record(const FunctionBody& body, const CallParts& arguments,
                                                 bool& is_first, SourceLocation where);
   std::shared_ptr<SizedFunction> serve(const FunctionBody& body, const CallParts& arguments, bool& is_first,
                                        SourceLocation where);
-  Outcome run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why);
-  Outcome dry_run(const FunctionBody& body, const CallParts& arguments, std::string why);
+  CallOutcome run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why);
+  CallOutcome dry_run(const FunctionBody& body, const CallParts& arguments, std::string why);
 
   std::shared_ptr<State> state_;
 };
@@ -222,7 +222,7 @@ class Compiled : public FunctionCache {
     CallParts parts;
     parts.tensors.reserve(std::tuple_size_v<Arguments>);
     std::apply([&](auto&... a) { detail::ArgumentParts(parts.tensors, parts.fixed).add(a...); }, arguments);
-    const FunctionBody body = [&](const Tensors& tensors) -> Outcome {
+    const FunctionBody body = [&](const Tensors& tensors) -> CallOutcome {
       Arguments given = arguments;
       detail::TensorReplacer replacer(tensors);
       detail::visit_parts(given, replacer);
@@ -236,7 +236,7 @@ class Compiled : public FunctionCache {
         return {std::move(taken.tensors), std::make_shared<Result>(std::move(result))};
       }
     };
-    Outcome outcome = run_parts(body, parts, detail::line_of_call(where, compiled_at_));
+    CallOutcome outcome = run_parts(body, parts, detail::line_of_call(where, compiled_at_));
     if constexpr (!std::is_void_v<Result>) {
       Result result = *static_cast<const Result*>(outcome.form.get());
       detail::TensorReplacer replacer(outcome.tensors);

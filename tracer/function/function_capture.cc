@@ -56,7 +56,7 @@ void FunctionCapture::record(const FunctionBody& body, const Tensors& arguments,
     Taper taper(recorder);
     Emitter::Scope scope(taper);
     FunctionCall::Observer::Scope functions(&recorder.functions());
-    Outcome outcome = body(stand_ins);
+    CallOutcome outcome = body(stand_ins);
     form_ = std::move(outcome.form);
     recorder.check_recorded();
     check_argument_hooks(recorder.inputs());
@@ -74,6 +74,8 @@ void FunctionCapture::record(const FunctionBody& body, const Tensors& arguments,
   calls_code_ = recorder.host().calls_code();
   if (calls_code_ && sizes_.count()) throw FixedSizesNeeded("it calls user code, which may look at sizes");
   recorder.finish(results_.recorded(), recorded_);
+  if (!recorded_.traceable_calls.empty() && sizes_.count())
+    throw FixedSizesNeeded("it calls a user's traceable function");
   results_.finish(recorded_);
   if (recorder.depends_on_locations()) guards_.guard_locations(arguments);
   check_kept(recorder, results_, recorded_, tape_.get());
@@ -91,8 +93,15 @@ std::optional<std::vector<Number>> FunctionCapture::fit(const CallGuard& call, c
                                                         std::string& misfit) const {
   misfit = guards_.misfit(call, arguments, sizes_.count() == 0);
   if (!misfit.empty()) return {};
-  if (sizes_.count() == 0) return std::vector<Number>();
-  return sizes_.values(call.arguments, recorded_.graph.symbols, misfit);
+  const SymbolTable& symbols = recorded_.graph.symbols;
+  if (sizes_.count() == 0 && symbols.guards().empty()) return std::vector<Number>();
+  std::vector<Number> values = RecordedFunction::hints(recorded_.graph);
+  for (const RecordedFunction::Numbers& n : recorded_.numbers)
+    if (!n.live.settle) n.read(values);  // reading others counts as a use
+  misfit = sizes_.evaluate(call.arguments, symbols, values);
+  if (!misfit.empty()) return {};
+  if (sizes_.count() == 0) values.clear();
+  return values;
 }
 
 }  // namespace retrograd

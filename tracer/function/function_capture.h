@@ -38,7 +38,7 @@ class FunctionCapture {
   const FunctionResults& results() const { return results_; }
   /// Null if it is not differentiable.
   const RecordedTape* tape() const { return tape_.get(); }
-  /// Of its results: see Outcome.
+  /// Of its results: see CallOutcome.
   const std::shared_ptr<const void>& form() const { return form_; }
   /// Whether a run calls user code: hooks, opaque functions, pairs.
   bool calls_code() const { return calls_code_; }

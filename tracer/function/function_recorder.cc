@@ -102,9 +102,31 @@ void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
   host_.versions().note_call(call);
   if (call.op->run_on_host && call.op->is(Trait::effect)) return functions_.emit_traceable(call, results);
   infer(call, results);
+  check_sizes_of(call, results);
   if (call.op->is(Trait::view) && call.operands[0]->has_layout()) return emit_view(call, results);
   append_node(call, results);
   for (int i = 0; i < call.outputs && !call.op->is(Trait::view); ++i) memory_.lay_out(results[i].impl());
+}
+
+// Sizes follow from those of arguments: a plan is not made again for another number.
+void FunctionRecorder::check_sizes_of(const Call& call, const Tensor* results) const {
+  const int32_t sizes = (forward_ ? forward_->sizes_ : sizes_).count();
+  for (int i = 0; i < call.outputs && graph_.symbols.symbol_count() > sizes; ++i)
+    for (const Dim d : results[i].impl().shape()) {
+      std::vector<int32_t> parts;
+      if (d.is_symbolic()) parts.push_back(d.id());
+      for (size_t k = 0; k < parts.size(); ++k) {
+        const SymbolTable::Expr& e = graph_.symbols.expr(parts[k]);
+        if (e.op == Arith::symbol && e.rhs >= sizes)
+          fail(Category::unsupported, call.op->name,
+               "a size follows from a live number. Hint: Live::value(), with which another number is another "
+               "recording",
+               call.where);
+        if (e.op == Arith::symbol || e.op == Arith::constant) continue;
+        parts.push_back(e.lhs);
+        if (e.rhs >= 0) parts.push_back(e.rhs);
+      }
+    }
 }
 
 // A view of memory that was written to is a view of its current value: the operand's value may have another layout.
@@ -155,8 +177,10 @@ ir::ValueId FunctionRecorder::read(const Tensor& tensor, bool has_history) {
   return inputs_.of_saved(number, cell.type());
 }
 
+// Comparing layouts may add to the table. When the recording is over, other threads read that of the graph.
 int32_t FunctionRecorder::index_of_saved(const Tensor& tensor, const Record* user) {
-  const SymbolTable::Scope scope(&graph_.symbols);  // it may append nodes
+  if (saved_.is_finished() && !later_symbols_) later_symbols_ = graph_.symbols;
+  const SymbolTable::Scope scope(later_symbols_ ? &*later_symbols_ : &graph_.symbols);
   return saved_.index_of(tensor, user);
 }
 

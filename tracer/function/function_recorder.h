@@ -136,6 +136,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
     if (!forward_) cells_.push_back(value.ref());
   }
   int32_t index_of_saved(const Tensor& tensor, const Record* user);
+  void check_sizes_of(const Call& call, const Tensor* results) const;
   void emit_call(const Call& call, Tensor* results);
   void emit_view(const Call& call, Tensor* results);
   void emit_bookkeeping(const Call& call, Tensor* results);
@@ -143,6 +144,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
 
   FunctionRecorder* const forward_;  // of a backward; else null
   const ArgumentSizes sizes_;
+  std::optional<SymbolTable> later_symbols_;  // for backwards recorded after the forward; guarded as these are
   RecordedMemory memory_{*this};
   FunctionInputs inputs_{*this};
   LeafGradients grads_{*this};

@@ -50,13 +50,13 @@ struct CallParts {
 };
 
 /// What a call gave: the tensors of its result, and the result without them.
-struct Outcome {
+struct CallOutcome {
   Tensors tensors;
   std::shared_ptr<const void> form = {};
 };
 
 /// A function of the tensors in its arguments.
-using FunctionBody = std::function<Outcome(const Tensors&)>;
+using FunctionBody = std::function<CallOutcome(const Tensors&)>;
 
 namespace detail {
 

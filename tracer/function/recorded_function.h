@@ -73,6 +73,13 @@ struct RecordedFunction {
     int count;
     size_t effects;  // number of nodes with effects recorded before they were read
 
+    /// Reads them again, into the values of all symbols of the graph.
+    void read(std::span<Number> values) const {
+      Scalar now[LiveNumbers::kMost];
+      live.read({now, static_cast<size_t>(count)});
+      for (int i = 0; i < count; ++i) values[static_cast<size_t>(first + i)] = now[i].number();
+    }
+
     /// `values`: of all symbols of the graph.
     void settle(std::span<const Number> values, bool was_used) const {
       if (live.settle)

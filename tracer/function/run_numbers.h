@@ -35,15 +35,13 @@ class NumbersOfRun {
   NumbersOfRun(const NumbersOfRun&) = delete;
 
   void read() {
-    std::vector<Scalar> now;
-    for (; read_ < recorded_.numbers.size(); ++read_) {
-      const RecordedFunction::Numbers& n = recorded_.numbers[read_];
-      now.resize(static_cast<size_t>(n.count));
-      n.live.read(now);
-      for (int i = 0; i < n.count; ++i)
-        values_[static_cast<size_t>(n.first + i)] = now[static_cast<size_t>(i)].number();
-    }
-    recorded_.graph.symbols.evaluate(values_);
+    for (; read_ < recorded_.numbers.size(); ++read_) recorded_.numbers[read_].read(values_);
+    const SymbolTable& symbols = recorded_.graph.symbols;
+    symbols.evaluate(values_);
+    if (symbols.failing_guard(values_) >= 0)
+      fail(Category::unsupported, "compile",
+           "a live number that decides what was recorded has changed since the call began, or before its backward. "
+           "Hint: Live::value() where it decides");
   }
   const std::vector<Number>& values() const { return values_; }
   /// Marks all numbers as used, for a run without the plan.

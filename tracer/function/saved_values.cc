@@ -11,9 +11,9 @@ int32_t SavedValues::index_of(const Tensor& tensor, const Record* user) {
     if (const Slot& slot = user->slot(i); slot.value() == tensor.get())
       has_history = slot.is_result || user->edge(slot.index);
   const ir::ValueId value = of_.read(tensor, has_history);
-  const auto [it, fresh] = numbers_.try_emplace(value, static_cast<int32_t>(numbers_.size()));
-  if (fresh && is_finished_)
+  if (is_finished_ && !numbers_.contains(value))
     throw FixedSizesNeeded("at other sizes its backward uses other values");
+  const auto [it, fresh] = numbers_.try_emplace(value, static_cast<int32_t>(numbers_.size()));
   if (!fresh) return it->second;
   const Root* const root = tensor.impl().has_layout() ? &of_.memory().root_of(tensor.impl()) : nullptr;
   const bool lies_in_input = root && root->is_written && root->seen >= 0;

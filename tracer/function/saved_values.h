@@ -24,6 +24,7 @@ class SavedValues {
   std::vector<ir::ValueId> values() const;
   /// Makes them outputs. No further values are saved.
   void finish(RecordedFunction& out);
+  bool is_finished() const { return is_finished_; }
 
  private:
   FunctionRecorder& of_;
