@@ -35,16 +35,17 @@ double median(std::vector<double> times) {
 // A model with its step.
 class Training {
  public:
+  using Step = std::function<rg::Tensor(const rg::Tensor&, const rg::Tensor&)>;
+
   explicit Training(rg::DynamicSizes dynamic)
-      : step_(rg::compile_step(
-            [this](const rg::Tensor& tokens, const rg::Tensor& next) {
-              const rg::Tensor loss = gpt_.loss(tokens, next);
-              loss.backward();
-              optimizer_.step();
-              optimizer_.zero_grad();
-              return loss;
-            },
-            {.dynamic = dynamic})) {}
+      : step_(rg::compile_step(Step([this](const rg::Tensor& tokens, const rg::Tensor& next) {
+                                 const rg::Tensor loss = gpt_.loss(tokens, next);
+                                 loss.backward();
+                                 optimizer_.step();
+                                 optimizer_.zero_grad();
+                                 return loss;
+                               }),
+                               {.dynamic = dynamic})) {}
 
   double step_ms(int64_t batch, int64_t length) {
     const rg::Tensor tokens = rg::randint(0, 65, {batch, length}, rg::kInt64);
@@ -53,7 +54,6 @@ class Training {
   int64_t nodes() const { return step_.stats().nodes; }
 
  private:
-  using Step = std::function<rg::Tensor(const rg::Tensor&, const rg::Tensor&)>;
   examples::Gpt gpt_{{.vocabulary = 65}};
   rg::optim::AdamW optimizer_{gpt_.parameters(), {.lr = 1e-3}};
   rg::Compiled<Step> step_;
@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads)->check(CLI::PositiveNumber);
   app.add_option("--steps", steps, "steps of each side")->check(CLI::PositiveNumber);
   return bench::run_program(app, argc, argv, [&](const bench::Place&) {
-    retrograd::set_num_threads(threads);
+    retrograd::cpu::set_num_threads(threads);
     bench::measure(steps);
   });
 }
