@@ -2,6 +2,8 @@
 
 A target gets it by `copts = precompiled("//tests:prelude")` and a dependency on that label. The precompiled form serves
 sources that are compiled with the same flags; for others the compiler reads the header's text, which stands beside it.
+gcc's list of the headers that a source depends on has neither the precompiled form nor the headers in it, and by that
+list Bazel decides what to compile again. So each source also gets a header with the checksum of that form.
 Under --config=separate no source is given the header, which finds those that rely on it for an #include.
 """
 
@@ -12,7 +14,11 @@ def precompiled(label):
     """The copts that include a precompiled_header, an absolute label, before a source."""
     return select({
         "//tools:separate": [],
-        "//conditions:default": ["-include", "$(BINDIR)/{}.h".format(label[2:].replace(":", "/"))],
+        "//conditions:default": [
+            flag
+            for suffix in [".h", "_checksum.h"]
+            for flag in ["-include", "$(BINDIR)/{}{}".format(label[2:].replace(":", "/"), suffix)]
+        ],
     })
 
 def _precompiled_header_impl(ctx):
@@ -59,7 +65,14 @@ def _precompiled_header_impl(ctx):
         mnemonic = "CppPrecompile",
         progress_message = "Precompiling {}".format(header.short_path),
     )
-    files = depset([header, compiled])
+    checksum = ctx.actions.declare_file(ctx.label.name + "_checksum.h")
+    ctx.actions.run_shell(
+        command = "sum=$(sha256sum <\"$1\") && echo \"// $sum\" >\"$2\"",
+        arguments = [compiled.path, checksum.path],
+        inputs = [compiled],
+        outputs = [checksum],
+    )
+    files = depset([header, compiled, checksum])
     own = cc_common.create_compilation_context(headers = files)
     return [
         DefaultInfo(files = files),
