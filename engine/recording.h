@@ -29,6 +29,13 @@ struct LiveNumbers {
   /// Called before each run of a recorded function: whether what was recorded from the numbers is still right;
   /// otherwise the function is recorded again. Empty: always.
   std::function<bool()> fits = {};
+
+  /// Reads values.size() numbers, which are plain ones.
+  void read_into(std::span<Number> values) const {
+    Scalar now[kMost];
+    read({now, values.size()});
+    for (size_t i = 0; i < values.size(); ++i) values[i] = now[i].number();
+  }
 };
 
 class Recording {

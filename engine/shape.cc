@@ -75,6 +75,14 @@ Dim symbolic_strides(const Shape& shape, int64_t* strides) {
   return is_empty ? Dim(0) : step;
 }
 
+Shape dense_strides(const Shape& shape) {
+  int64_t strides[kMaxRank];
+  contiguous_strides(shape, strides);
+  Shape list;
+  for (int i = 0; i < shape.rank(); ++i) list.push_back(Dim::from_raw(strides[i]));
+  return list;
+}
+
 int wrap_dim(int64_t dim, int rank, std::string_view op) {
   const int range = std::max(rank, 1);
   if (dim < -range || dim >= range)

@@ -150,6 +150,9 @@ inline Dim contiguous_strides(const Shape& shape, int64_t* strides) {
   return is_empty ? 0 : step;
 }
 
+/// The same strides as a list.
+Shape dense_strides(const Shape& shape);
+
 /// The shape that `a` and `b` broadcast to (NumPy's rule). Error(shape_mismatch) otherwise.
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, SourceLocation where = {});
 

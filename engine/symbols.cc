@@ -1,6 +1,7 @@
 // Symbol tables and the slow paths of Dim and Scalar; see engine/symbols.h.
 #include "engine/symbols.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -72,7 +73,8 @@ SymbolTable::Scope::Scope(SymbolTable* table) : previous_(current_table) { curre
 SymbolTable::Scope::~Scope() { current_table = previous_; }
 
 int32_t SymbolTable::add_symbol(Number hint) {
-  exprs_.push_back({Arith::symbol, -1, symbols_++, hint});
+  exprs_.push_back({Arith::symbol, -1, symbols_, hint, symbols_});
+  ++symbols_;
   return size() - 1;
 }
 
@@ -94,7 +96,9 @@ int32_t SymbolTable::arith(Arith op, int32_t lhs, int32_t rhs) {
   const Number b = rhs >= 0 ? exprs_[rhs].hint : Number{};
   const Number hint = evaluate_arith(op, exprs_[lhs].hint, b);
   const auto [it, fresh] = known_.try_emplace({kArith + static_cast<int>(op), lhs, rhs, 0}, size());
-  if (fresh) exprs_.push_back({op, lhs, rhs, hint});
+  if (fresh)
+    exprs_.push_back({op, lhs, rhs, hint,
+                      std::max(exprs_[lhs].last_symbol, rhs >= 0 ? exprs_[rhs].last_symbol : -1)});
   return it->second;
 }
 

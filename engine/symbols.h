@@ -74,6 +74,7 @@ class SymbolTable {
     int32_t lhs = -1,
             rhs = -1;  // ids of earlier expressions; for a free symbol, rhs is its number: s0, s1, ...
     Number hint;       // value at capture; for a constant: its value
+    int32_t last_symbol = -1;  // the highest number of a free symbol in it; -1: none
   };
   struct Guard {
     Compare op;

@@ -14,10 +14,6 @@
 namespace retrograd::inline v0::ir {
 namespace {
 
-Number value_of(Dim d, std::span<const Number> values) {
-  return d.is_symbolic() ? values[static_cast<size_t>(d.id())] : Number::of(d.raw());
-}
-
 bool is_bound(Input::Kind kind, const Binding& b) {
   switch (kind) {
     case Input::Kind::tensor: return b.tensor.defined();
@@ -158,19 +154,22 @@ void Interpreter::run_node(const Node& node, int32_t index) {
 
 }  // namespace
 
+Dim concrete_dim(Dim dim, std::span<const Number> values) {
+  return dim.is_symbolic() ? Dim(values[static_cast<size_t>(dim.id())].as_int()) : dim;
+}
+
 void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> values,
                      std::vector<std::byte>& copy) {
   if (!op.attrs_size || !op.visit_attrs) return attrs;
   copy.resize(op.attrs_size);
   std::memcpy(copy.data(), attrs, op.attrs_size);
-  const auto concrete = [&](Dim d) { return Dim(value_of(d, values).as_int()); };
   for_each_field(op, copy.data(),
-                 Fields{[&](auto, Dim& v) { v = concrete(v); },
+                 Fields{[&](auto, Dim& v) { v = concrete_dim(v, values); },
                         [&](auto, Scalar& v) {
                           if (v.is_symbolic()) v = Scalar(values[static_cast<size_t>(v.id())]);
                         },
                         [&](auto, Shape& v) {
-                          for (int i = 0; i < v.rank(); ++i) v[i] = concrete(v[i]);
+                          for (int i = 0; i < v.rank(); ++i) v[i] = concrete_dim(v[i], values);
                         }});
   return copy.data();
 }
@@ -178,7 +177,7 @@ void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> valu
 TensorType concrete_type(const TensorType& type, std::span<const Number> values) {
   TensorType out = type;
   for (int i = 0; i < out.shape.rank(); ++i) {
-    out.shape[i] = Dim(value_of(out.shape[i], values).as_int());
+    out.shape[i] = concrete_dim(out.shape[i], values);
     if (out.shape[i] < 0) [[unlikely]]
       throw Error(Category::bad_argument,
                   fmt::format("{} has a negative size for these values of its symbols", to_string(out)));

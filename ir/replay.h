@@ -30,6 +30,7 @@ std::vector<Number> symbol_values(const Graph& graph, std::span<const Binding> b
 void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> values,
                      std::vector<std::byte>& copy);
 /// Error(bad_argument) when a size is negative: the rules of the ops have checked only the sizes at capture.
+Dim concrete_dim(Dim dim, std::span<const Number> values);
 TensorType concrete_type(const TensorType& type, std::span<const Number> values);
 
 /// Adds to an error what was differentiated, as the driver does: "while differentiating mul made at mlp.cc:44".

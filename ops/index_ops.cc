@@ -120,9 +120,7 @@ Tensor gathered(RuleContext& c, int64_t dim) {
   if (index.impl().shape() == want) return g;
   Tensor out = zeros_of_operand(c, 2);
   Geometry place;
-  int64_t strides[kMaxRank];
-  contiguous_strides(want, strides);
-  for (int i = 0; i < want.rank(); ++i) place.stride.push_back(Dim::from_raw(strides[i]));
+  place.stride = dense_strides(want);
   place.size = index.impl().shape();
   return emit<AsStridedScatter>({out.get(), g.get()}, place, c.where());
 }

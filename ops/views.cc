@@ -242,14 +242,6 @@ class Buffer {
   }
 
  private:
-  static Shape dense_strides(const Shape& shape) {
-    int64_t strides[kMaxRank];
-    contiguous_strides(shape, strides);
-    Shape list;
-    for (int i = 0; i < shape.rank(); ++i) list.push_back(Dim::from_raw(strides[i]));
-    return list;
-  }
-
   TensorType type_;
   SourceLocation where_;
   Dim size_, low_;

@@ -36,11 +36,9 @@ struct LiveUse {
   int32_t first;
   int count;
 
-  void read(std::vector<Number>& values) const {
-    std::vector<Scalar> now(static_cast<size_t>(count));
-    numbers.read(now);
-    for (int i = 0; i < count; ++i)
-      values[static_cast<size_t>(first + i)] = now[static_cast<size_t>(i)].number();
+  /// Reads them again, into the values of all symbols of the graph.
+  void read(std::span<Number> values) const {
+    numbers.read_into(values.subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
   }
 };
 

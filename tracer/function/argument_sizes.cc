@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "ir/replay.h"
+
 namespace retrograd::inline v0 {
 
 // One symbol for each pair of values, in the call before and now.
@@ -44,9 +46,7 @@ void ArgumentSizes::finish(int32_t count) {
   if (!count_) of_.clear();
   for (Sizes& made : of_) {
     if (made.strides.rank() == made.type.shape.rank()) continue;
-    int64_t dense[kMaxRank];
-    contiguous_strides(made.type.shape, dense);
-    for (int d = 0; d < made.type.shape.rank(); ++d) made.strides.push_back(Dim::from_raw(dense[d]));
+    made.strides = dense_strides(made.type.shape);
   }
 }
 
@@ -113,8 +113,7 @@ std::string ArgumentSizes::evaluate(const std::vector<TensorGuard>& arguments, c
   }
   std::string misfit;
   each([&](size_t argument, Dim dim, int64_t size) {
-    const int64_t expected = dim.is_symbolic() ? values[static_cast<size_t>(dim.id())].i : dim.raw();
-    if (misfit.empty() && size != expected)
+    if (misfit.empty() && size != ir::concrete_dim(dim, values).raw())
       misfit = fmt::format("argument {} is {}: a size is {}, and is not {} as in the recording", argument,
                            arguments[argument].text(), size, dim.is_symbolic() ? table.text(dim.id()) : to_string(dim));
   });

@@ -111,22 +111,13 @@ void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
 // Sizes follow from those of arguments: a plan is not made again for another number.
 void FunctionRecorder::check_sizes_of(const Call& call, const Tensor* results) const {
   const int32_t sizes = (forward_ ? forward_->sizes_ : sizes_).count();
-  for (int i = 0; i < call.outputs && graph_.symbols.symbol_count() > sizes; ++i)
-    for (const Dim d : results[i].impl().shape()) {
-      std::vector<int32_t> parts;
-      if (d.is_symbolic()) parts.push_back(d.id());
-      for (size_t k = 0; k < parts.size(); ++k) {
-        const SymbolTable::Expr& e = graph_.symbols.expr(parts[k]);
-        if (e.op == Arith::symbol && e.rhs >= sizes)
-          fail(Category::unsupported, call.op->name,
-               "a size follows from a live number. Hint: Live::value(), with which another number is another "
-               "recording",
-               call.where);
-        if (e.op == Arith::symbol || e.op == Arith::constant) continue;
-        parts.push_back(e.lhs);
-        if (e.rhs >= 0) parts.push_back(e.rhs);
-      }
-    }
+  for (int i = 0; i < call.outputs; ++i)
+    for (const Dim d : results[i].impl().shape())
+      if (d.is_symbolic() && graph_.symbols.expr(d.id()).last_symbol >= sizes)
+        fail(Category::unsupported, call.op->name,
+             "a size follows from a live number. Hint: Live::value(), with which another number is another "
+             "recording",
+             call.where);
 }
 
 // A view of memory that was written to is a view of its current value: the operand's value may have another layout.

@@ -14,10 +14,9 @@ Layout Layout::of(const TensorImpl& x, Dim begin) {
 }
 
 void Layout::put_in(std::span<const Number> values) {
-  const auto number = [&](Dim d) { return d.is_symbolic() ? Dim(values[static_cast<size_t>(d.id())].as_int()) : d; };
   type = ir::concrete_type(type, values);
-  for (int i = 0; i < strides.rank(); ++i) strides[i] = number(strides[i]);
-  offset = number(offset);
+  for (int i = 0; i < strides.rank(); ++i) strides[i] = ir::concrete_dim(strides[i], values);
+  offset = ir::concrete_dim(offset, values);
 }
 
 Tensor Layout::in(const TensorImpl& memory) const {

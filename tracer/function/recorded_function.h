@@ -75,9 +75,7 @@ struct RecordedFunction {
 
     /// Reads them again, into the values of all symbols of the graph.
     void read(std::span<Number> values) const {
-      Scalar now[LiveNumbers::kMost];
-      live.read({now, static_cast<size_t>(count)});
-      for (int i = 0; i < count; ++i) values[static_cast<size_t>(first + i)] = now[i].number();
+      live.read_into(values.subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
     }
 
     /// `values`: of all symbols of the graph.
