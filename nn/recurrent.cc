@@ -10,25 +10,16 @@
 #include "nn/init.h"
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
+#include "ops/comparison.h"
 #include "ops/creation.h"
 #include "ops/join.h"
 #include "ops/matmul.h"
+#include "ops/recurrent.h"
 #include "ops/shape_ops.h"
+#include "ops/ternary.h"
 #include "ops/views.h"
 
 namespace retrograd::inline v0::nn {
-namespace {
-
-// Appends the entries of dim 0, by recursive halving: the gradient of a part has the size of the tensor that it was cut
-// from, so that cutting every entry from x would take quadratic time.
-void append_entries(const Tensor& x, Tensors& out) {
-  const int64_t n = x.size(0);
-  if (n == 1) return out.push_back(x.select(0, 0));
-  append_entries(narrow(x, 0, 0, n / 2), out);
-  append_entries(narrow(x, 0, n / 2, n - n / 2), out);
-}
-
-}  // namespace
 
 Recurrent::Recurrent(Module* parent, std::string name, const Config& config, SourceLocation where)
     : Module(parent, std::move(name)), config_(config) {
@@ -68,7 +59,8 @@ void Recurrent::add_weights(int64_t layer, bool reverse) {
 Recurrent::Weights Recurrent::weights(int64_t layer, bool reverse) const {
   const OwnWeights& w = weights_.at(static_cast<size_t>(layer * directions() + reverse));
   const auto tensor = [](const std::unique_ptr<Parameter>& p) { return p ? Tensor(*p) : Tensor(); };
-  return {tensor(w.weight_ih), tensor(w.weight_hh), tensor(w.bias_ih), tensor(w.bias_hh), tensor(w.weight_hr)};
+  return {tensor(w.weight_ih), tensor(w.weight_hh), tensor(w.bias_ih), tensor(w.bias_hh),
+          tensor(w.weight_hr)};
 }
 
 // c of an LSTM is not projected.
@@ -78,13 +70,14 @@ int64_t Recurrent::size_of_state(int64_t k) const {
 
 Recurrent::Result Recurrent::run(Operand input, const Tensors& state) const {
   const Tensor& given = input.tensor();
-  check_input(given, input.where());
-  check_state(given, state, input.where());
+  check_input(given, config_.batch_first, input.where());
+  check_state(given, config_.batch_first, state, input.where());
   const bool is_batch = given.dim() == 3, turned = is_batch && config_.batch_first;
   Tensors states = state;
   if (!is_batch)
     for (Tensor& s : states) s = unsqueeze(s, 1);
-  Result result = run_batch(!is_batch ? unsqueeze(given, 1) : turned ? given.transpose(0, 1) : given, states);
+  const Tensor x = !is_batch ? unsqueeze(given, 1) : turned ? given.transpose(0, 1) : given;
+  Result result = run_layers(x, {}, states);
   if (turned) result.output = result.output.transpose(0, 1);
   if (is_batch) return result;
   result.output = squeeze(result.output, {1});
@@ -92,8 +85,21 @@ Recurrent::Result Recurrent::run(Operand input, const Tensors& state) const {
   return result;
 }
 
+Recurrent::Result Recurrent::run_packed(const PackedSequence& input, const Tensors& state,
+                                        SourceLocation where) const {
+  const Tensor& x = input.padded();
+  if (!x.defined() || x.dim() != 3)
+    fail(Category::bad_dim, config_.name, "a packed batch of sequences of vectors is needed", where);
+  check_input(x, false, where);
+  check_state(x, false, state, where);
+  Result result = run_layers(x, input.lengths(), state);
+  const Tensor is_step = ops::steps_within(x.sym_size(0), input.lengths());
+  result.output = retrograd::where(unsqueeze(is_step, 2), result.output, 0);
+  return result;
+}
+
 // x (length, batch, in), the tensors of the state (layers * directions, batch, size).
-Recurrent::Result Recurrent::run_batch(const Tensor& x, const Tensors& state) const {
+Recurrent::Result Recurrent::run_layers(const Tensor& x, const Tensor& lengths, const Tensors& state) const {
   std::vector<Tensors> last(static_cast<size_t>(config_.states));  // of each layer and direction
   Tensor sequence = x;
   for (int64_t layer = 0; layer < config_.num_layers; ++layer) {
@@ -104,53 +110,63 @@ Recurrent::Result Recurrent::run_batch(const Tensor& x, const Tensors& state) co
       for (int64_t k = 0; k < config_.states; ++k)
         begin.push_back(state.empty() ? zeros({x.sym_size(1), size_of_state(k)}, {x.dtype(), x.device()})
                                       : state[static_cast<size_t>(k)].select(0, layer * directions() + d));
-      Result result = run_direction(sequence, std::move(begin), weights(layer, d == 1), d == 1);
+      Result result =
+          run_direction(sequence, begin, {weights(layer, d == 1), lengths, d == 1, !state.empty()});
       outputs.push_back(result.output);
       for (size_t k = 0; k < last.size(); ++k) last[k].push_back(result.state[k]);
     }
     sequence = outputs.size() == 1 ? outputs[0] : cat(outputs, 2);
   }
   Result result{sequence, {}};
-  for (const Tensors& all : last) result.state.push_back(stack(all));
+  for (const Tensors& all : last) result.state.push_back(all.size() == 1 ? unsqueeze(all[0], 0) : stack(all));
   return result;
 }
 
-Recurrent::Result Recurrent::run_direction(const Tensor& x, Tensors state, const Weights& weights,
-                                           bool reverse) const {
-  Tensors projected, outputs;
-  append_entries(linear(x, weights.weight_ih, input_bias(weights)), projected);
-  if (reverse) std::ranges::reverse(projected);
-  // Transposed once: its gradients are added up as they are computed, and transposed at the end.
-  const Tensor recurrent = t(weights.weight_hh);
-  for (const Tensor& now : projected) {
-    state = step(now, state, recurrent, weights);
-    outputs.push_back(state[0]);
-  }
-  if (reverse) std::ranges::reverse(outputs);
-  return {stack(outputs), std::move(state)};
+Recurrent::Result Recurrent::run_direction(const Tensor& x, const Tensors& before, const Layer& layer) const {
+  const Tensors states = steps(x, before, layer);
+  Result result{states[0], {}};
+  for (const Tensor& all : states)
+    result.state.push_back(select(all, 0, layer.reverse ? Dim(0) : x.sym_size(0) - 1));
+  return result;
 }
 
-void Recurrent::check_input(const Tensor& x, SourceLocation where) const {
+void Recurrent::check_input(const Tensor& x, bool batch_first, SourceLocation where) const {
   if (x.dim() != 2 && x.dim() != 3)
     fail(Category::bad_dim, config_.name, "two dims, or three with a batch, are needed, not " + describe(x),
          where);
-  if (x.size(-1) != config_.in)
+  if (!(x.sym_size(-1) == Dim(config_.in)))
     fail(Category::shape_mismatch, config_.name,
          fmt::format("{} where the last dim must have {}", describe(x), config_.in), where);
-  if (x.size(x.dim() == 3 && config_.batch_first ? 1 : 0) == 0)
+  if (x.sym_size(x.dim() == 3 && batch_first ? 1 : 0) == 0)
     fail(Category::bad_argument, config_.name, "an empty sequence: " + describe(x), where);
 }
 
-void Recurrent::check_state(const Tensor& x, const Tensors& state, SourceLocation where) const {
+void Recurrent::check_state(const Tensor& x, bool batch_first, const Tensors& state,
+                            SourceLocation where) const {
   for (size_t k = 0; k < state.size(); ++k) {
     Shape wanted{config_.num_layers * directions()};
-    if (x.dim() == 3) wanted.push_back(x.sym_size(config_.batch_first ? 0 : 1));
+    if (x.dim() == 3) wanted.push_back(x.sym_size(batch_first ? 0 : 1));
     wanted.push_back(size_of_state(static_cast<int64_t>(k)));
     if (!(state[k].sym_sizes() == wanted))
       fail(Category::shape_mismatch, config_.name,
            fmt::format("a state of {} where {} is needed", describe(state[k]), to_string(wanted)), where);
   }
 }
+
+namespace {
+
+Tensor added_biases(const Recurrent::Weights& w) {
+  return w.bias_ih.defined() ? w.bias_ih + w.bias_hh : Tensor();
+}
+
+Tensors state_of(const Tensor& h) { return h.defined() ? Tensors{h} : Tensors(); }
+Tensors state_of(const LSTM::State& state, SourceLocation where) {
+  if (state.h.defined() != state.c.defined())
+    fail(Category::bad_argument, "LSTM", "of h and c one is given, the other is not", where);
+  return state.h.defined() ? Tensors{state.h, state.c} : Tensors();
+}
+
+}  // namespace
 
 RNN::RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOptions o, SourceLocation where)
     : Recurrent(parent, std::move(name),
@@ -163,18 +179,21 @@ RNN::RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOption
 
 RNN::Output RNN::forward(Operand input, const Tensor& h_0) const {
   CallScope scope(input.where());
-  Result result = run(input, h_0.defined() ? Tensors{h_0} : Tensors());
+  Result result = run(input, state_of(h_0));
   return {result.output, result.state[0]};
 }
 
-Tensor RNN::input_bias(const Weights& w) const {
-  return w.bias_ih.defined() ? w.bias_ih + w.bias_hh : Tensor();
+RNN::PackedOutput RNN::forward_with_packed_input(const PackedSequence& input, const Tensor& h_0,
+                                                 SourceLocation where) const {
+  CallScope scope(where);
+  Result result = run_packed(input, state_of(h_0), where);
+  return {{result.output, input.lengths()}, result.state[0]};
 }
 
-Tensors RNN::step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
-                  const Weights&) const {
-  const Tensor sum = addmm(projected, state[0], recurrent);
-  return {is_relu_ ? relu(sum) : tanh(sum)};
+Tensors RNN::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
+  const Weights& w = layer.weights;
+  return {ops::rnn(linear(x, w.weight_ih, added_biases(w)), w.weight_hh, before[0], layer.lengths, is_relu_,
+                   layer.reverse)};
 }
 
 LSTM::LSTM(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMOptions o, SourceLocation where)
@@ -185,22 +204,45 @@ LSTM::LSTM(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMOpt
 
 LSTM::Output LSTM::forward(Operand input, const State& state) const {
   CallScope scope(input.where());
-  if (state.h.defined() != state.c.defined())
-    fail(Category::bad_argument, "LSTM", "of h and c one is given, the other is not", input.where());
-  Result result = run(input, state.h.defined() ? Tensors{state.h, state.c} : Tensors());
+  Result result = run(input, state_of(state, input.where()));
   return {result.output, {result.state[0], result.state[1]}};
 }
 
-Tensor LSTM::input_bias(const Weights& w) const {
-  return w.bias_ih.defined() ? w.bias_ih + w.bias_hh : Tensor();
+LSTM::PackedOutput LSTM::forward_with_packed_input(const PackedSequence& input, const State& state,
+                                                   SourceLocation where) const {
+  CallScope scope(where);
+  Result result = run_packed(input, state_of(state, where), where);
+  return {{result.output, input.lengths()}, {result.state[0], result.state[1]}};
 }
 
-Tensors LSTM::step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
-                   const Weights& w) const {
-  const Tensors gates = chunk(addmm(projected, state[0], recurrent), 4, 1);  // i, f, g, o
-  const Tensor c = sigmoid(gates[1]) * state[1] + sigmoid(gates[0]) * tanh(gates[2]);
-  const Tensor h = sigmoid(gates[3]) * tanh(c);
-  return {w.weight_hr.defined() ? linear(h, w.weight_hr) : h, c};
+Tensors LSTM::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
+  const Weights& w = layer.weights;
+  const Tensor sums = linear(x, w.weight_ih, added_biases(w));
+  if (w.weight_hr.defined()) return projected_steps(sums, before, layer);
+  const ops::SequenceStates all =
+      ops::lstm(sums, w.weight_hh, {before[0], before[1]}, layer.lengths, layer.reverse);
+  return {all.h, all.c};
+}
+
+// A projection R of h is part of the recurrent weight, U (R h) = (U R) h: the op computes the states that are projected
+// afterwards. The given state is projected already: it enters the sums of the first step.
+Tensors LSTM::projected_steps(Tensor sums, const Tensors& before, const Layer& layer) const {
+  const Weights& w = layer.weights;
+  const Dim steps = sums.sym_size(0), batch = sums.sym_size(1);
+  if (layer.has_state) {
+    Tensor is_first = unsqueeze(arange(Scalar(steps), TensorOptions{kInt64, sums.device()}), 1);
+    if (!layer.reverse)
+      is_first = eq(is_first, 0);
+    else
+      is_first = layer.lengths.defined() ? eq(is_first, layer.lengths - 1) : eq(is_first, Scalar(steps) - 1);
+    sums = sums + where(unsqueeze(is_first, 2), linear(before[0], w.weight_hh), 0);
+  }
+  const Tensor none = zeros({batch, before[1].sym_size(1)}, {sums.dtype(), sums.device()});
+  const ops::SequenceStates all =
+      ops::lstm(sums, mm(w.weight_hh, w.weight_hr), {none, before[1]}, layer.lengths, layer.reverse);
+  const Tensor h = linear(all.h, w.weight_hr);
+  if (!layer.has_state || !layer.lengths.defined()) return {h, all.c};
+  return {where(unsqueeze(eq(layer.lengths, 0), 1), before[0], h), all.c};
 }
 
 GRU::GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOptions o, SourceLocation where)
@@ -210,23 +252,28 @@ GRU::GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOption
 
 GRU::Output GRU::forward(Operand input, const Tensor& h_0) const {
   CallScope scope(input.where());
-  Result result = run(input, h_0.defined() ? Tensors{h_0} : Tensors());
+  Result result = run(input, state_of(h_0));
   return {result.output, result.state[0]};
 }
 
-// The other bias is inside the product with r.
-Tensor GRU::input_bias(const Weights& w) const { return w.bias_ih; }
+GRU::PackedOutput GRU::forward_with_packed_input(const PackedSequence& input, const Tensor& h_0,
+                                                 SourceLocation where) const {
+  CallScope scope(where);
+  Result result = run_packed(input, state_of(h_0), where);
+  return {{result.output, input.lengths()}, result.state[0]};
+}
 
-Tensors GRU::step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
-                  const Weights& w) const {
-  const int64_t hidden = state[0].size(1);
-  const Tensors x = split(projected, {2 * hidden, hidden}, 1);
-  const Tensors h =
-      split(w.bias_hh.defined() ? addmm(w.bias_hh, state[0], recurrent) : mm(state[0], recurrent),
-            {2 * hidden, hidden}, 1);
-  const Tensors gates = chunk(sigmoid(x[0] + h[0]), 2, 1);  // r, z
-  const Tensor n = tanh(x[1] + gates[0] * h[1]);
-  return {n + gates[1] * (state[0] - n)};
+// The biases of n stay apart, since r multiplies one of them only.
+Tensors GRU::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
+  const Weights& w = layer.weights;
+  Tensor input_bias, bias_n;
+  if (w.bias_ih.defined()) {
+    const Dim hidden = w.weight_hh.sym_size(1);
+    bias_n = narrow(w.bias_hh, 0, 2 * hidden, hidden);
+    input_bias = w.bias_ih + cat({narrow(w.bias_hh, 0, 0, 2 * hidden), zeros_like(bias_n)});
+  }
+  return {ops::gru(linear(x, w.weight_ih, input_bias), w.weight_hh, bias_n, before[0], layer.lengths,
+                   layer.reverse)};
 }
 
 }  // namespace retrograd::nn

@@ -6,29 +6,29 @@
 //   const auto [output, state] = lstm(x);       // x (batch, length, 64) -> output (batch, length, 128)
 //   const auto next = lstm(more, state);        // continues after x
 //
-// With s the sigmoid, and W x + b meaning the parts of the weights that belong to a gate:
-//   RNN   h' = tanh(W x + b + U h + c), or relu
-//   LSTM  i, f, o = s(W x + b + U h + c), g = tanh(...);  c' = f c + i g;  h' = o tanh(c')
-//   GRU   r, z = s(W x + b + U h + c);  n = tanh(W x + b + r (U h + c));  h' = (1 - z) n + z h
-// A layer multiplies the whole sequence by its input weights in one product, then processes it step by step; all of it
-// is made of public functions, so it can be differentiated any number of times and traced.
+// A layer multiplies the whole sequence by its input weights in one product; the steps are one op (ops/recurrent.h has
+// the formulas). It can be differentiated any number of times and traced, and lengths and batches may vary in compiled
+// functions.
 //
 // Sizes: L the length, N the batch, D 2 with both directions, else 1, P the size of a state: hidden, or
 // proj_size.
 //   input   (L, N, in), with batch_first (N, L, in), or without a batch (L, in)
 //   output  the same with D * P in the last dim, of the last layer; forward direction first
 //   state   (num_layers * D, N, P), without a batch (num_layers * D, P); zeros when it is not given
+// Sequences of different lengths: forward_with_packed_input(), nn/packed_sequence.h.
 // Errors: bad_dim, shape_mismatch; bad_argument for an empty sequence and for options outside their domain.
-// Limits: no packed sequences.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "nn/module.h"
+#include "nn/packed_sequence.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::nn {
+
+using utils::rnn::PackedSequence;
 
 struct RNNOptions {
   int64_t num_layers = 1;
@@ -53,7 +53,7 @@ struct GRUOptions {
   bool bidirectional = false;
 };
 
-/// Common base of the three: parameters, and the loop over layers, directions and steps.
+/// Common base of the three: parameters, and the loop over layers and directions.
 class Recurrent : public Module {
  public:
   /// The parameters of one layer in one direction; biases and weight_hr are undefined where there are none.
@@ -75,25 +75,32 @@ class Recurrent : public Module {
     Tensors state;  // h, and c of an LSTM
   };
 
+  /// A layer in one direction over the whole sequence.
+  struct Layer {
+    Weights weights;
+    const Tensor& lengths;  // undefined: all steps
+    bool reverse;
+    bool has_state;  // the states before were given, else they are zeros
+  };
+
   Recurrent(Module* parent, std::string name, const Config& config, SourceLocation where);
 
   /// `state` has the tensors of a state, or none.
   Result run(Operand input, const Tensors& state) const;
+  /// The same for sequences of different lengths. The output is packed like the input.
+  Result run_packed(const PackedSequence& input, const Tensors& state, SourceLocation where) const;
 
  private:
-  /// The state after a step. `projected`: the step's input times weight_ih, with the bias that input_bias
-  /// gives.
-  virtual Tensors step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
-                       const Weights& weights) const = 0;
-  virtual Tensor input_bias(const Weights& weights) const = 0;
+  /// The states of all steps, of x (L, N, in) from the states `before` (N, P).
+  virtual Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const = 0;
 
   int64_t directions() const { return config_.bidirectional ? 2 : 1; }
   int64_t size_of_state(int64_t k) const;
   void add_weights(int64_t layer, bool reverse);
-  Result run_batch(const Tensor& x, const Tensors& state) const;
-  Result run_direction(const Tensor& x, Tensors state, const Weights& weights, bool reverse) const;
-  void check_input(const Tensor& x, SourceLocation where) const;
-  void check_state(const Tensor& x, const Tensors& state, SourceLocation where) const;
+  Result run_layers(const Tensor& x, const Tensor& lengths, const Tensors& state) const;
+  Result run_direction(const Tensor& x, const Tensors& before, const Layer& layer) const;
+  void check_input(const Tensor& x, bool batch_first, SourceLocation where) const;
+  void check_state(const Tensor& x, bool batch_first, const Tensors& state, SourceLocation where) const;
 
   Config config_;
   // Of one layer in one direction.
@@ -111,13 +118,17 @@ class RNN : public Recurrent {
   };
   RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOptions options = {},
       SourceLocation where = SourceLocation::current());
+  struct PackedOutput {
+    PackedSequence output;
+    Tensor h_n;  // after the last step of each sequence
+  };
   Output forward(Operand input, const Tensor& h_0 = {}) const;
+  PackedOutput forward_with_packed_input(const PackedSequence& input, const Tensor& h_0 = {},
+                                         SourceLocation where = SourceLocation::current()) const;
   Output operator()(Operand input, const Tensor& h_0 = {}) const { return forward(input, h_0); }
 
  private:
-  Tensors step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
-               const Weights& weights) const override;
-  Tensor input_bias(const Weights& weights) const override;
+  Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
 
   bool is_relu_;
 };
@@ -134,14 +145,19 @@ class LSTM : public Recurrent {
   };
   LSTM(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMOptions options = {},
        SourceLocation where = SourceLocation::current());
+  struct PackedOutput {
+    PackedSequence output;
+    State state;  // after the last step of each sequence
+  };
   /// Error(bad_argument) when one of h and c is given without the other.
   Output forward(Operand input, const State& state = {}) const;
+  PackedOutput forward_with_packed_input(const PackedSequence& input, const State& state = {},
+                                         SourceLocation where = SourceLocation::current()) const;
   Output operator()(Operand input, const State& state = {}) const { return forward(input, state); }
 
  private:
-  Tensors step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
-               const Weights& weights) const override;
-  Tensor input_bias(const Weights& weights) const override;
+  Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
+  Tensors projected_steps(Tensor sums, const Tensors& before, const Layer& layer) const;
 };
 
 /// Cho et al. 2014. The order of the gates in the weights is r, z, n.
@@ -152,13 +168,17 @@ class GRU : public Recurrent {
   };
   GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOptions options = {},
       SourceLocation where = SourceLocation::current());
+  struct PackedOutput {
+    PackedSequence output;
+    Tensor h_n;  // after the last step of each sequence
+  };
   Output forward(Operand input, const Tensor& h_0 = {}) const;
+  PackedOutput forward_with_packed_input(const PackedSequence& input, const Tensor& h_0 = {},
+                                         SourceLocation where = SourceLocation::current()) const;
   Output operator()(Operand input, const Tensor& h_0 = {}) const { return forward(input, h_0); }
 
  private:
-  Tensors step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
-               const Weights& weights) const override;
-  Tensor input_bias(const Weights& weights) const override;
+  Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
 };
 
 }  // namespace retrograd::nn

@@ -24,6 +24,7 @@
 #include "ops/pooling.h"
 #include "ops/random_ops.h"
 #include "ops/rearrange.h"
+#include "ops/recurrent.h"
 #include "ops/reduce.h"
 #include "ops/sampling.h"
 #include "ops/scan.h"
@@ -67,6 +68,7 @@ void for_each_family(F&& f) {
   f.template operator()<LinalgOps>("linalg.h");
   f.template operator()<ConvolutionOps>("convolution.h");
   f.template operator()<AttentionOps>("attention.h");
+  f.template operator()<RecurrentOps>("recurrent.h");
   f.template operator()<RandomOps>("random_ops.h");
   f.template operator()<SamplingOps>("sampling.h");
   f.template operator()<DropoutOps>("dropout.h");

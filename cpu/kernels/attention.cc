@@ -5,7 +5,7 @@
 // delta = g . out of each row, dQ = scale * dS K; after the strips of a block of queries, per strip of keys: dV += P'
 // g, dK += scale * dS' Q, in the order of the blocks. With is_causal a strip of queries has the keys up to its last
 // one, a strip of keys the queries from its first one on. Right operands are packed once per matrix or block
-// (cpu/kernels/attention_products.h). Matrices are distributed among threads, or if there are few, the strips of one
+// (cpu/kernels/packed_products.h). Matrices are distributed among threads, or if there are few, the strips of one
 // matrix after the other. Formats of 16 bits are copied to float32 first, and rounded at the end. Limits: each thread
 // has its matrix's keys and values packed, forward once each, backward keys twice.
 #include "ops/attention.h"
@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "cpu/kernels/attention_products.h"
+#include "cpu/kernels/packed_products.h"
 #include "cpu/kernels/layout.h"
 #include "cpu/kernels/levels/attention_rows.h"
 #include "cpu/kernels/local_tensor.h"

@@ -14,6 +14,7 @@
   X(matmul)                \
   X(convolution)           \
   X(attention)             \
+  X(recurrent)             \
   X(random)                \
   X(sampling)              \
   X(join)                  \

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "cuda/dnn.h"
-#include "cuda/kernels/elementwise.h"
+#include "cuda/kernels/dense.h"
 #include "cuda/scratch.h"
 
 namespace retrograd::inline v0::cuda {
@@ -53,33 +53,6 @@ DnnConvolution without_sides(const ConvolutionCall& c, DnnType type, int spatial
   return d;
 }
 
-// A tensor in a form that the library accepts: at its own address, or in temporary memory.
-class DenseSide {
- public:
-  DenseSide(TensorImpl& x, std::string_view op) : there_(x) {
-    if (x.is_contiguous() && reinterpret_cast<uintptr_t>(x.data()) % Dnn::kAlignment == 0) return;
-    room_.emplace(x.numel().raw() * static_cast<int64_t>(element_size(x.dtype())), op);
-    copy_ = TensorImpl::make();
-    copy_->alias(x);
-    int64_t step = 1;
-    for (int d = x.rank() - 1; d >= 0; step *= x.shape()[d--].raw()) copy_->mutable_strides()[d] = step;
-    copy_->set_storage_offset(0);
-    copy_->set_storage(Storage::wrap(room_->data(), 0, nullptr, nullptr));
-  }
-  TensorImpl& here() { return copy_ ? *copy_ : there_; }
-  void bring() {
-    if (copy_) convert_copy(there_, *copy_);
-  }
-  void take_back() {
-    if (copy_) convert_copy(*copy_, there_);
-  }
-
- private:
-  TensorImpl& there_;
-  std::optional<Scratch> room_;
-  RefPtr<TensorImpl> copy_;
-};
-
 // Repeats (channels) to every position of (batch, channels, positions).
 void spread(const TensorImpl& bias, TensorImpl& out) {
   const RefPtr<TensorImpl> repeated = TensorImpl::make();
@@ -102,9 +75,10 @@ bool convolve_by_library(const Call& call, const ConvolutionCall& c, const Convo
   const std::optional<int64_t> bytes = library->workspace(d);
   bool is_done = false;
   if (bytes) {
-    DenseSide x(*sides.x, call.op->name), g(*sides.g, call.op->name), w(*sides.w, call.op->name);
-    DenseSide& out = c.wanted == ConvolutionWanted::small ? g : c.wanted == ConvolutionWanted::large ? x : w;
-    for (DenseSide* side : {&x, &g, &w})
+    const auto dense = [&](TensorImpl& side) { return DenseTensor(side, call.op->name, Dnn::kAlignment); };
+    DenseTensor x = dense(*sides.x), g = dense(*sides.g), w = dense(*sides.w);
+    DenseTensor& out = c.wanted == ConvolutionWanted::small ? g : c.wanted == ConvolutionWanted::large ? x : w;
+    for (DenseTensor* side : {&x, &g, &w})
       if (side != &out) side->bring();
     if (bias) spread(*bias, out.here());
     d.adds = bias;

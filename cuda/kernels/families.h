@@ -25,6 +25,7 @@
   X(optimizers, OptimizerLaunchers)    \
   X(matmul, MatmulRow)                 \
   X(attention, AttentionRow)           \
+  X(recurrent, RecurrentLaunchers)     \
   X(convolution, ConvolutionRow)       \
   X(grids, GridRow)                    \
   X(linalg, LinalgLaunchers)

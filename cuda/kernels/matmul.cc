@@ -12,6 +12,7 @@
 #include "cuda/blas.h"
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
+#include "cuda/kernels/matmul.h"
 #include "cuda/kernels/matmul_call.h"
 #include "cuda/kernels/splits.h"
 #include "cuda/kernels/table.h"
@@ -96,10 +97,11 @@ void cut(MatmulCall& c) {
 // The product in the form of the library, or nothing.
 class LibraryProduct {
  public:
-  /// `start`: the tensor of side[kStart], or null; `out`: the result.
-  LibraryProduct(const MatmulCall& c, const TensorImpl* start, TensorImpl& out)
+  /// `start`: the tensor of side[kStart]; null if there is none, or if it is the result. `out`: the result; null if
+  /// start is.
+  LibraryProduct(const MatmulCall& c, ScalarType dtype, const TensorImpl* start, TensorImpl* out)
       : c_(c), start_(start), out_(out) {
-    const std::optional<BlasType> type = type_of(out.dtype());
+    const std::optional<BlasType> type = type_of(dtype);
     if (!type || c.k == 0 || c.m * c.n == 1) return;
     p_.type = *type;
     p_.m = c.m;
@@ -107,7 +109,7 @@ class LibraryProduct {
     p_.k = c.k;
     p_.alpha = c.alpha;
     p_.tf32 = Gpu::current().allows_tf32();
-    item_ = static_cast<int64_t>(element_size(out.dtype()));
+    item_ = static_cast<int64_t>(element_size(dtype));
     is_taken_ = set_batches() && set_matrix(p_.a, MatmulCall::kA, c.m, c.k) &&
                 set_matrix(p_.b, MatmulCall::kB, c.k, c.n) && set_out() && set_start();
   }
@@ -180,12 +182,12 @@ class LibraryProduct {
     }
     p_.beta = c_.beta;
     if (set_matrix(p_.start, MatmulCall::kStart, c_.m, c_.n) && !p_.start.turned) return true;
-    if (!Gpu::current().products().blas) return false;
+    if (!start_ || !Gpu::current().products().blas) return false;
     copy_start();
     return true;
   }
   void copy_start() {
-    convert_copy(*start_, out_);
+    convert_copy(*start_, *out_);
     p_.start = {p_.out, false, p_.out_step, p_.out_batch};
     start_is_out_ = true;
   }
@@ -211,7 +213,7 @@ class LibraryProduct {
 
   const MatmulCall& c_;
   const TensorImpl* const start_;
-  TensorImpl& out_;
+  TensorImpl* const out_;
   BlasProduct p_;
   bool is_taken_ = false, start_is_out_ = false;
   int batch_dim_ = -1;
@@ -228,17 +230,20 @@ void launch_kernels(const Call& call, MatmulCall& c, ScalarType dtype) {
   launcher(c, Gpu::current().compute().handle());
 }
 
-// `c` has its sides; the batch dims are those of `out`.
-void multiply(const Call& call, MatmulCall& c, TensorImpl& out, const TensorImpl* start = nullptr) {
+// `c` has its sides and its batch dims. `start` and `out` as for LibraryProduct.
+void multiply(const Call& call, MatmulCall& c, ScalarType dtype, const TensorImpl* start, TensorImpl* out) {
   if (c.m * c.n * c.batches == 0) return;
   while (fold_batch_dim(c)) {
   }
-  c.element = static_cast<Element>(out.dtype());
-  if (!LibraryProduct(c, start, out).run()) {
+  c.element = static_cast<Element>(dtype);
+  if (!LibraryProduct(c, dtype, start, out).run()) {
     if (c.batch_rank == 0) c.batch_size[c.batch_rank++] = 1;
-    launch_kernels(call, c, out.dtype());
+    launch_kernels(call, c, dtype);
   }
   Gpu::current().launched(call.op->name);
+}
+void multiply(const Call& call, MatmulCall& c, TensorImpl& out, const TensorImpl* start = nullptr) {
+  multiply(call, c, out.dtype(), start, &out);
 }
 
 void set_factors(MatmulCall& c, const TensorImpl& a, const TensorImpl& b, const TensorImpl& out) {
@@ -295,6 +300,23 @@ void linear_kernel(const Call& call, TensorImpl* const* outputs) {
 }
 
 }  // namespace
+
+void multiply_rows(const Call& call, ScalarType dtype, const RowsProduct& p) {
+  MatmulCall c;
+  c.m = p.m;
+  c.n = p.n;
+  c.k = p.k;
+  const auto set = [&c](int side, const void* data, int64_t row, int64_t column) {
+    c.side[side].data = const_cast<void*>(data);
+    c.side[side].row = row;
+    c.side[side].column = column;
+  };
+  set(MatmulCall::kA, p.a, p.a_row, 1);
+  set(MatmulCall::kB, p.b, p.b_turned ? 1 : p.n, p.b_turned ? p.k : 1);
+  set(MatmulCall::kOut, p.out, p.out_row, 1);
+  if (p.accumulate) set(MatmulCall::kStart, p.out, p.out_row, 1);
+  multiply(call, c, dtype, nullptr, nullptr);
+}
 
 void add_matmul_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Mm>, product_kernel);

@@ -48,6 +48,7 @@
 #include "ops/pooling.h"
 #include "ops/random_ops.h"
 #include "ops/rearrange.h"
+#include "ops/recurrent.h"
 #include "ops/reduce.h"
 #include "ops/sampling.h"
 #include "ops/scan.h"

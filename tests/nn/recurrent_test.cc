@@ -1,5 +1,6 @@
 // Recurrent layers: PyTorch's numbers for all three with layers, directions, projections; formulas of one step against
-// plain loops; parameters; continued states; sequences without a batch; gradients of both orders, traced; errors.
+// plain loops; parameters; continued states; sequences without a batch or of different lengths; gradients of both
+// orders, traced; recordings of functions of any length; errors.
 //
 // Not tested here: the ops that the layers are made of (tests/ops), learning (tests/examples).
 #include <catch2/catch.hpp>
@@ -274,6 +275,158 @@ TEST_CASE("second derivatives") {
                  down = slope((x.detach() - step).requires_grad_()).item<double>();
     CHECK(second.to_vector()[static_cast<size_t>(i)] == Approx((up - down) / (2 * h)).margin(2e-3));
   }
+}
+
+namespace {
+
+// Sequences of different lengths, each alone, against the batch of them. `all`: output and states.
+template <class Layer>
+void check_packed(const Layer& layer, bool with_state) {
+  const std::vector<int64_t> lengths{3, 5, 1};
+  rg::Tensors sequences, alone;
+  for (int64_t n : lengths) sequences.push_back(rg::randn({n, kIn}).requires_grad_());
+  const auto packed = nn::utils::rnn::pack_sequence(sequences);
+  rg::Tensors state;
+  for (const Tensor& s : all_of(layer(input().narrow(1, 0, 1).select(1, 0))))
+    if (with_state) state.push_back(rg::randn({s.size(0), 3, s.size(-1)}).requires_grad_());
+  const auto run = [&](auto&& forward) {
+    if constexpr (std::is_same_v<Layer, nn::LSTM>)
+      return forward(state.empty() ? nn::LSTM::State{} : nn::LSTM::State{state[1], state[2]});
+    else
+      return forward(state.empty() ? Tensor() : state[1]);
+  };
+  const auto of_sequence = [](const auto& s, int64_t i) {
+    if constexpr (std::is_same_v<Layer, nn::LSTM>)
+      return s.h.defined() ? nn::LSTM::State{s.h.select(1, i), s.c.select(1, i)} : s;
+    else
+      return s.defined() ? s.select(1, i) : s;
+  };
+  const auto states_of = [](const auto& out) {
+    if constexpr (std::is_same_v<Layer, nn::LSTM>)
+      return rg::Tensors{out.state.h, out.state.c};
+    else
+      return rg::Tensors{out.h_n};
+  };
+  const auto batch = run([&](const auto& s) { return layer.forward_with_packed_input(packed, s); });
+  const auto [padded, same_lengths] = nn::utils::rnn::pad_packed_sequence(batch.output, true);
+  CHECK(same_lengths.to_vector() == std::vector<double>{3, 5, 1});
+  CHECK(padded.sizes()[1] == 5);
+  Tensor whole, parts;
+  const auto add = [](Tensor& sum, const Tensor& t) {
+    const Tensor part = rg::sum(rg::square(t));
+    sum = sum.defined() ? sum + part : part;
+  };
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const auto n = static_cast<int64_t>(i);
+    const auto one = run([&](const auto& s) { return layer(sequences[i], of_sequence(s, n)); });
+    const Tensor mine = padded.select(0, n);
+    CHECK(close(mine.narrow(0, 0, lengths[i]), one.output));
+    CHECK(mine.narrow(0, lengths[i], 5 - lengths[i]).to_vector() ==
+          std::vector<double>(static_cast<size_t>((5 - lengths[i]) * one.output.size(-1))));
+    const rg::Tensors a = states_of(batch), b = states_of(one);
+    for (size_t k = 0; k < a.size(); ++k) CHECK(close(a[k].select(1, n), b[k]));
+    add(parts, one.output);
+    for (const Tensor& s : b) add(parts, s);
+  }
+  add(whole, padded);
+  for (const Tensor& s : states_of(batch)) add(whole, s);
+  rg::Tensors inputs = sequences;
+  for (const Tensor& p : layer.parameters()) inputs.push_back(p);
+  if (with_state) inputs.insert(inputs.end(), state.begin() + 1, state.end());
+  const rg::Tensors a = rg::autograd::grad({whole}, inputs), b = rg::autograd::grad({parts}, inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) CHECK(rg::max(rg::abs(a[i] - b[i])).item<double>() < 1e-5);
+}
+
+}  // namespace
+
+TEST_CASE("sequences of different lengths are those of each alone") {
+  for (bool with_state : {false, true}) {
+    check_packed(nn::RNN(nullptr, "", kIn, kHidden, {.nonlinearity = "relu", .bidirectional = true}),
+                 with_state);
+    check_packed(nn::LSTM(nullptr, "", kIn, kHidden, {.num_layers = 2, .bidirectional = true}), with_state);
+    check_packed(nn::LSTM(nullptr, "", kIn, kHidden, {.bidirectional = true, .proj_size = 2}), with_state);
+    check_packed(nn::GRU(nullptr, "", kIn, kHidden, {.num_layers = 2, .bidirectional = true}), with_state);
+  }
+}
+
+TEST_CASE("padding is neither read nor differentiated, and an empty sequence keeps its state") {
+  const nn::LSTM lstm(nullptr, "", kIn, kHidden, {.bidirectional = true, .proj_size = 2});
+  const Tensor x = rg::randn({4, 2, kIn});
+  {
+    rg::NoGradGuard no_grad;
+    x.narrow(0, 2, 2).select(1, 0).fill_(std::nan(""));
+    x.select(1, 1).fill_(std::nan(""));
+  }
+  x.requires_grad_();
+  const nn::LSTM::State state{rg::randn({2, 2, 2}), rg::randn({2, 2, kHidden})};
+  const Tensor lengths = rg::tensor(std::vector<int64_t>{2, 0}, {2}, {rg::kInt64});
+  const auto out = lstm.forward_with_packed_input(nn::utils::rnn::pack_padded_sequence(x, lengths), state);
+  CHECK(out.state.h.select(1, 1).to_vector() == state.h.select(1, 1).to_vector());
+  CHECK(out.state.c.select(1, 1).to_vector() == state.c.select(1, 1).to_vector());
+  rg::sum(out.output.padded()).backward();
+  for (const Tensor& p : lstm.parameters())
+    for (double g : p.grad().to_vector()) CHECK(std::isfinite(g));
+  CHECK(x.grad().select(1, 1).to_vector() == std::vector<double>(4 * kIn));
+}
+
+TEST_CASE("packed sequences are padded, cut and checked") {
+  using namespace nn::utils::rnn;
+  const rg::Tensors sequences{rg::tensor({1.0, 2.0}), rg::tensor({3.0}), rg::tensor({4.0, 5.0, 6.0})};
+  CHECK(pad_sequence(sequences, true, -1).to_vector() == std::vector<double>{1, 2, -1, 3, -1, -1, 4, 5, 6});
+  const PackedSequence packed = pack_sequence(sequences);
+  CHECK(packed.padded().to_vector() == std::vector<double>{1, 3, 4, 2, 0, 5, 0, 0, 6});
+  CHECK(pad_packed_sequence(packed, true, 9, 4).first.to_vector() ==
+        std::vector<double>{1, 2, 9, 9, 3, 9, 9, 9, 4, 5, 6, 9});
+  const rg::Tensors back = unpack_sequence(packed);
+  for (size_t i = 0; i < sequences.size(); ++i) CHECK(back[i].to_vector() == sequences[i].to_vector());
+  const Tensor x = rg::zeros({2, 3, kIn});
+  const auto lengths = [](std::vector<int64_t> all) {
+    return rg::tensor(all, {std::ssize(all)}, {rg::kInt64});
+  };
+  CHECK(category_of([&] { pack_padded_sequence(x, lengths({1, 2})); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { pack_padded_sequence(x, rg::zeros({3})); }) == Category::dtype_mismatch);
+  CHECK(category_of([&] { pack_padded_sequence(x.select(0, 0).select(0, 0), lengths({1})); }) ==
+        Category::bad_dim);
+  CHECK(category_of([&] { pad_packed_sequence(packed, true, 0, 2); }) == Category::bad_argument);
+  CHECK(category_of([] { pack_sequence({}); }) == Category::bad_argument);
+  const nn::GRU gru(nullptr, "", kIn, kHidden);
+  for (int64_t length : {-1, 3})
+    CHECK(category_of([&] {
+            gru.forward_with_packed_input(pack_padded_sequence(x, lengths({1, length, 2})));
+          }) == Category::index_out_of_range);
+}
+
+TEST_CASE("one recording serves sequences of any length and batch") {
+  const nn::LSTM lstm(nullptr, "", kIn, kHidden, {.num_layers = 2, .bidirectional = true});
+  const auto loss = [&](const Tensor& x, const Tensor& lengths) {
+    const auto packed = nn::utils::rnn::pack_padded_sequence(x, lengths);
+    const auto out = lstm.forward_with_packed_input(packed);
+    return rg::sum(rg::square(out.output.padded())) + rg::sum(out.state.c);
+  };
+  auto compiled = rg::compile(loss);
+  for (int64_t n : {4, 7, 3, 9, 5}) {
+    const Tensor x = rg::randn({n, n + 1, kIn});
+    std::vector<int64_t> each;
+    for (int64_t i = 0; i <= n; ++i) each.push_back(i % (n + 1));
+    const Tensor lengths = rg::tensor(each, {n + 1}, {rg::kInt64});
+    const rg::Tensors parameters = lstm.parameters();
+    const Tensor a = loss(x, lengths), b = compiled(x, lengths);
+    CHECK(a.item<double>() == b.item<double>());
+    const rg::Tensors wanted = rg::autograd::grad({a}, parameters), got = rg::autograd::grad({b}, parameters);
+    for (size_t i = 0; i < wanted.size(); ++i) CHECK(wanted[i].to_vector() == got[i].to_vector());
+  }
+  CHECK(compiled.stats().captures == 2);  // with fixed sizes, then with symbols
+}
+
+TEST_CASE("16-bit layers are computed in float32") {
+  nn::GRU gru(nullptr, "", kIn, kHidden);
+  const Tensor x = rg::randn({3, 2, kIn});
+  const Tensor wide = gru(x).output;
+  gru.to(rg::kBFloat16);
+  const Tensor narrow = gru(x.to(rg::kBFloat16)).output;
+  CHECK(narrow.dtype() == rg::kBFloat16);
+  CHECK(rg::max(rg::abs(wide - narrow.to(rg::kFloat32))).item<double>() < 0.03);
+  CHECK(category_of([&] { gru(x); }) == Category::dtype_mismatch);
 }
 
 TEST_CASE("what a layer cannot do is refused at the caller's line") {

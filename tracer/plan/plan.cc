@@ -39,9 +39,9 @@ std::unique_ptr<Frame> Plan::lease_frame() const {
   return frame ? std::move(frame) : std::make_unique<Frame>(program_);
 }
 
-// Keeps at most one frame.
+// Keeps at most one frame. The one that it replaces was used by another thread.
 void Plan::give_back(std::unique_ptr<Frame> frame) const {
-  delete spare_.exchange(frame.release(), std::memory_order_release);
+  delete spare_.exchange(frame.release(), std::memory_order_acq_rel);
 }
 
 void Plan::count(const LaunchStats& of_run) const {

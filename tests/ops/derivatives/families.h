@@ -20,6 +20,7 @@ Rows matmul_rows();
 Rows norm_rows();
 Rows loss_rows();
 Rows attention_rows();
+Rows recurrent_rows();
 Rows convolution_rows();
 Rows pooling_rows();
 Rows linalg_rows();
@@ -31,15 +32,25 @@ struct Family {
   Rows (*rows)();
 };
 inline constexpr std::array kFamilies{
-    Family{"unary", unary_rows},         Family{"activation", activation_rows},
-    Family{"binary", binary_rows},       Family{"ternary", ternary_rows},
-    Family{"reduce", reduce_rows},       Family{"scan", scan_rows},
-    Family{"view", view_rows},           Family{"rearrange", rearrange_rows},
-    Family{"index", index_rows},         Family{"matmul", matmul_rows},
-    Family{"norm", norm_rows},           Family{"loss", loss_rows},
-    Family{"attention", attention_rows}, Family{"convolution", convolution_rows},
-    Family{"pooling", pooling_rows},     Family{"linalg", linalg_rows},
-    Family{"random", random_rows},       Family{"engine", engine_rows},
+    Family{"unary", unary_rows},
+    Family{"activation", activation_rows},
+    Family{"binary", binary_rows},
+    Family{"ternary", ternary_rows},
+    Family{"reduce", reduce_rows},
+    Family{"scan", scan_rows},
+    Family{"view", view_rows},
+    Family{"rearrange", rearrange_rows},
+    Family{"index", index_rows},
+    Family{"matmul", matmul_rows},
+    Family{"norm", norm_rows},
+    Family{"loss", loss_rows},
+    Family{"attention", attention_rows},
+    Family{"recurrent", recurrent_rows},
+    Family{"convolution", convolution_rows},
+    Family{"pooling", pooling_rows},
+    Family{"linalg", linalg_rows},
+    Family{"random", random_rows},
+    Family{"engine", engine_rows},
 };
 
 }  // namespace derivatives

@@ -1,5 +1,5 @@
-// The products of attention: many small ones with the same right operand, which is packed once for all of
-// them.
+// The products of attention and of recurrent cells: many small ones with the same right operand, which is packed once
+// for all of them.
 //
 //   PackedRight   B (k, n) in the column panels that register tiles read (cpu/gemm/levels/gemm_kernels.h)
 //   multiply()    C = alpha A B on this thread, of some columns of B and some steps of k: those that a mask admits
