@@ -104,6 +104,7 @@ class SymbolTable {
   SymbolTable at(std::span<const Number> values) const;
   /// "s3", "2*s3", "(s1+s2)", "float(s0)".
   std::string text(int32_t id) const;
+  std::string text(const Guard& guard) const;  // "s0 < 5"
 
   static SymbolTable* current();
   static SymbolTable& require();  // throws InternalError when there is none

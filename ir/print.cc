@@ -49,12 +49,6 @@ std::string input_text(const Graph& graph, const Input& input) {
                      text.has_type ? type : "");
 }
 
-std::string guard_text(const SymbolTable& symbols, const SymbolTable::Guard& g) {
-  static constexpr std::string_view sign[][2] = {{"!=", "=="}, {">=", "<"}, {">", "<="}};
-  return fmt::format("{} {} {}", symbols.text(g.lhs), sign[static_cast<int>(g.op)][g.holds],
-                     symbols.text(g.rhs));
-}
-
 std::string note_text(const Graph& graph, const Node& node) {
   std::string note;
   if (node.origin >= 0) {
@@ -74,7 +68,7 @@ std::string header_text(const Graph& graph) {
       list += fmt::format("{}{} = {}", list.empty() ? "" : ", ", graph.symbols.text(id),
                           to_string(Scalar(e.hint)));
   }
-  for (const SymbolTable::Guard& g : graph.symbols.guards()) list += "; " + guard_text(graph.symbols, g);
+  for (const SymbolTable::Guard& g : graph.symbols.guards()) list += "; " + graph.symbols.text(g);
   if (!list.empty()) text += "[" + list + "]";
   text += "(";
   for (size_t i = 0; i < graph.inputs().size(); ++i)

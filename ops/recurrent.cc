@@ -13,15 +13,19 @@ namespace retrograd::inline v0::ops {
 namespace {
 
 // The operands of a call, checked against the sizes that the first of them give.
-class Checked {
+class CheckedOperands {
  public:
-  explicit Checked(const Call& call) : call_(call) {
-    for (const TensorImpl* x : call.operands)
-      if (x && x->dtype() != kInt64 && x->dtype() != kFloat32 && x->dtype() != kFloat64)
-        fail_call(call, Category::dtype_mismatch, "it needs float32 or float64");
+  /// `lengths`: the number of that operand.
+  CheckedOperands(const Call& call, size_t lengths) : call_(call), lengths_(lengths) {
+    const ScalarType dtype = operand(0).dtype();
+    if (dtype != kFloat32 && dtype != kFloat64)
+      fail_call(call, Category::dtype_mismatch, "it needs float32 or float64");
+    for (size_t i = 1; i < call.operands.size(); ++i)
+      if (call.operands[i] && operand(i).dtype() != (i == lengths ? kInt64 : dtype))
+        fail_call(call, Category::dtype_mismatch,
+                  i == lengths ? "lengths are int64" : "operands have different dtypes");
   }
 
-  /// The dims of a sequence: steps, batch, and a width that is `count` times something.
   void rank_of(size_t i, int rank) const {
     if (operand(i).rank() != rank)
       fail_call(call_, Category::bad_dim, "an operand has another number of dims");
@@ -31,16 +35,8 @@ class Checked {
     rank_of(i, wanted.rank());
     if (!(operand(i).shape() == wanted))
       fail_call(call_, Category::shape_mismatch, "the shapes of operands do not fit each other");
-    if (operand(i).dtype() != operand(0).dtype())
-      fail_call(call_, Category::dtype_mismatch, "operands have different dtypes");
   }
-  void lengths(size_t i, Dim batch) const {
-    if (!call_.operands[i]) return;
-    rank_of(i, 1);
-    if (operand(i).dtype() != kInt64) fail_call(call_, Category::dtype_mismatch, "lengths are int64");
-    if (!(operand(i).shape()[0] == batch))
-      fail_call(call_, Category::shape_mismatch, "there are not as many lengths as sequences");
-  }
+  void lengths(Dim batch) const { shape_of(lengths_, {batch}); }
   void steps(Dim steps) const {
     if (steps == 0) fail_call(call_, Category::bad_argument, "a sequence needs at least one step");
   }
@@ -48,10 +44,11 @@ class Checked {
 
  private:
   const Call& call_;
+  size_t lengths_;
 };
 
 // The first operand is (L, N, gates H), the second (gates H, H); gives (L, N, H).
-Shape check_cell(const Checked& x, Dim gates, size_t lengths) {
+Shape check_cell(const CheckedOperands& x, Dim gates) {
   x.rank_of(0, 3);
   x.rank_of(1, 2);
   const Dim hidden = x.operand(1).shape()[1];
@@ -59,12 +56,12 @@ Shape check_cell(const Checked& x, Dim gates, size_t lengths) {
   x.shape_of(0, {projected[0], projected[1], gates * hidden});
   x.shape_of(1, {gates * hidden, hidden});
   x.steps(projected[0]);
-  x.lengths(lengths, projected[1]);
+  x.lengths(projected[1]);
   return {projected[0], projected[1], hidden};
 }
 
 // Operands weight, factors, keep; gives (L, N, S).
-Shape check_recurrence(const Call& call, const Checked& x, size_t lengths) {
+Shape check_recurrence(const Call& call, const CheckedOperands& x) {
   const auto& attrs = call.attrs_as<GatedRecurrenceAttrs>();
   if (attrs.gates < 1 + attrs.has_cell || attrs.gates > 4)
     fail_call(call, Category::bad_argument, "the number of gates is not one of a cell");
@@ -79,7 +76,7 @@ Shape check_recurrence(const Call& call, const Checked& x, size_t lengths) {
   x.shape_of(2, states);
   x.shape_of(3, states);
   x.steps(factors[0]);
-  x.lengths(lengths, factors[1]);
+  x.lengths(factors[1]);
   return states;
 }
 
@@ -88,16 +85,16 @@ Shape without_first(const Shape& shape) { return {shape[1], shape[2]}; }
 }  // namespace
 
 void Lstm::infer(const Call& call, TensorImpl* const* outputs) {
-  const Checked x(call);
-  const Shape states = check_cell(x, 4, 4);
+  const CheckedOperands x(call, 4);
+  const Shape states = check_cell(x, 4);
   for (size_t i : {2, 3}) x.shape_of(i, without_first(states));
   for (int i : {0, 1}) set_like(x.operand(0), states, *outputs[i]);
   set_like(x.operand(0), x.operand(0).shape(), *outputs[2]);
 }
 
 void Gru::infer(const Call& call, TensorImpl* const* outputs) {
-  const Checked x(call);
-  const Shape states = check_cell(x, 3, 4);
+  const CheckedOperands x(call, 4);
+  const Shape states = check_cell(x, 3);
   x.shape_of(2, without_first(states));
   x.shape_of(3, {states[2]});
   set_like(x.operand(0), states, *outputs[0]);
@@ -105,22 +102,22 @@ void Gru::infer(const Call& call, TensorImpl* const* outputs) {
 }
 
 void Rnn::infer(const Call& call, TensorImpl* const* outputs) {
-  const Checked x(call);
-  const Shape states = check_cell(x, 1, 3);
+  const CheckedOperands x(call, 3);
+  const Shape states = check_cell(x, 1);
   x.shape_of(2, without_first(states));
   set_like(x.operand(0), states, *outputs[0]);
 }
 
 void GatedRecurrence::infer(const Call& call, TensorImpl* const* outputs) {
-  const Checked x(call);
-  const Shape states = check_recurrence(call, x, 5);
+  const CheckedOperands x(call, 5);
+  const Shape states = check_recurrence(call, x);
   x.shape_of(4, without_first(states));
   set_like(x.operand(0), states, *outputs[0]);
 }
 
 void GatedRecurrenceBackward::infer(const Call& call, TensorImpl* const* outputs) {
-  const Checked x(call);
-  const Shape states = check_recurrence(call, x, 4);
+  const CheckedOperands x(call, 4);
+  const Shape states = check_recurrence(call, x);
   set_like(x.operand(0), states, *outputs[0]);
   set_like(x.operand(0), without_first(states), *outputs[1]);
 }

@@ -1,5 +1,5 @@
 // Executes the table "What is frozen, what lives" of docs/compile.md: each row is tried, and what is seen must be what
-// the page says.
+// the page says. The twin check finds what is frozen, and nothing else.
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -41,6 +41,24 @@ std::string seen(Trial trial) {
   return plan == run(false) ? "live" : "frozen";
 }
 
+// Whether the twin check tells that the function is not what was recorded.
+bool is_found_by_twin(Trial trial) {
+  rg::FunctionCache compiled(trial.is_step ? rg::FunctionKind::step : rg::FunctionKind::function, {.twin_calls = 1});
+  const auto run = [&] {
+    compiled.run([&](const Tensors& a) { return Tensors{trial.function(a)}; }, trial.arguments());
+  };
+  try {
+    for (int i = 0; i < 4; ++i) run(), trial.change();
+  } catch (const rg::Error& e) {
+    const std::string text = e.what();
+    CHECK(text.find("is not what was recorded") != std::string::npos);
+    CHECK(text.find("frozen_or_live_test.cc") != std::string::npos);
+    UNSCOPED_INFO(text);
+    return true;
+  }
+  return false;
+}
+
 // State that changes by itself: each row has its own.
 template <class T>
 std::shared_ptr<T> shared(T value) {
@@ -54,7 +72,11 @@ struct Dropped : rg::nn::Module {
 std::map<std::string, std::function<std::string()>> rows() {
   std::map<std::string, std::function<std::string()>> all;
   const auto row = [&](const char* name, const std::function<Trial()>& trial) {
-    all[name] = [trial] { return seen(trial()); };
+    all[name] = [trial] {
+      const std::string is = seen(trial());
+      if (is != "refused") CHECK(is_found_by_twin(trial()) == (is == "frozen"));
+      return is;
+    };
   };
   row("values of arguments and of tensors from outside", [] {
     const Tensor outside = spread(rg::Shape{4, 3}, 2);

@@ -61,6 +61,28 @@ ArgumentSizes ArgumentSizes::that_vary(const std::vector<TensorGuard>& before, c
   return made;
 }
 
+ArgumentSizes ArgumentSizes::as_known(const ArgumentSizes& known, const std::vector<TensorGuard>& now,
+                                      SymbolTable& table) {
+  const SymbolTable::Scope scope(&table);
+  std::vector<int64_t> values(static_cast<size_t>(known.count_));
+  const auto note = [&](Dim dim, int64_t now) {
+    if (dim.is_symbolic() && dim.id() < known.count_) values[static_cast<size_t>(dim.id())] = now;
+  };
+  ArgumentSizes made;
+  for (size_t a = 0; a < known.of_.size(); ++a) {
+    const Sizes& sizes = known.of_[a];
+    made.of_.push_back({sizes.type, {}});
+    for (int d = 0; d < sizes.type.shape.rank(); ++d) note(sizes.type.shape[d], now[a].type.shape[d].raw());
+    for (int d = 0; d < sizes.type.shape.rank() && !now[a].is_dense; ++d) {
+      note(sizes.strides[d], now[a].strides[d]);
+      made.of_.back().strides.push_back(sizes.strides[d]);
+    }
+  }
+  for (int64_t value : values) table.add_symbol(Number::of(value));
+  made.finish(known.count_);
+  return made;
+}
+
 ArgumentSizes ArgumentSizes::all(const std::vector<TensorGuard>& now, SymbolTable& table) {
   const SymbolTable::Scope scope(&table);
   Symbols symbols(table, true);

@@ -23,6 +23,8 @@ class ArgumentSizes {
   /// of the call before. The arguments differ in sizes only (TensorGuard::differs_in_sizes).
   static ArgumentSizes that_vary(const std::vector<TensorGuard>& before, const ArgumentSizes& known,
                                  const std::vector<TensorGuard>& now, SymbolTable& table);
+  /// The symbols of `known`, in `table`, with the values that arguments have now which differ in sizes only.
+  static ArgumentSizes as_known(const ArgumentSizes& known, const std::vector<TensorGuard>& now, SymbolTable& table);
   /// Symbols for all sizes.
   static ArgumentSizes all(const std::vector<TensorGuard>& now, SymbolTable& table);
 

@@ -10,7 +10,9 @@
 #include "engine/inplace.h"
 #include "engine/nesting.h"
 #include "engine/runner.h"
+#include "tracer/function/explain.h"
 #include "tracer/function/sized_function.h"
+#include "tracer/function/twin.h"
 #include "tracer/observe/log.h"
 #include "tracer/observe/profile.h"
 
@@ -21,7 +23,9 @@ SourceLocation detail::line_of_call(SourceLocation where, SourceLocation compile
 }
 
 struct FunctionCache::State {
-  State(FunctionKind k, CompileOptions o) : kind(k), options(o) {}
+  State(FunctionKind k, CompileOptions o) : kind(k), options(o) {
+    if (!options.twin_calls) options.twin_calls = twin_calls_of_environment();
+  }
   static std::shared_ptr<State> without_function(const FunctionCache& moved) {
     auto state = std::make_shared<State>(moved.state_->kind, moved.state_->options);
     state->has_function = false;
@@ -29,7 +33,7 @@ struct FunctionCache::State {
   }
   std::string_view name() const { return kind == FunctionKind::step ? "compile_step" : "compile"; }
   const FunctionKind kind;
-  const CompileOptions options;
+  CompileOptions options;
   bool has_function = true;
   // Recordings of a step, and its runs without user code, change shared state (.grad of leaves, memory of
   // parameters): they are serialised. Nothing that runs meanwhile takes this mutex again, unless the function waits
@@ -107,9 +111,19 @@ struct FunctionCache::State {
     known.push_front(std::move(now));
     if (known.size() > options.recordings) known.pop_back();
   }
-  bool all_sizes() {
+  // Which sizes become symbols in a recording, and the capture that they are compared with.
+  std::pair<SizeSymbols, std::shared_ptr<FunctionCapture>> symbols_for(const CallGuard& guard) {
+    if (auto before = with_other_sizes(guard)) return {SizeSymbols::varied, std::move(before)};
     std::lock_guard lock(mutex);
-    return options.dynamic == DynamicSizes::always && fixed_because.empty();
+    const bool all = options.dynamic == DynamicSizes::always && fixed_because.empty();
+    return {all ? SizeSymbols::all : SizeSymbols::none, nullptr};
+  }
+  // Whether this call is one to be checked.
+  bool is_twin_call() {
+    std::lock_guard lock(mutex);
+    if (!options.twin_calls || stats.hits % options.twin_calls) return false;
+    ++stats.twins;
+    return true;
   }
   // Recordings with symbols are dropped.
   void fix_sizes(std::string because) {
@@ -231,9 +245,9 @@ std::shared_ptr<SizedFunction> FunctionCache::find_or_record(const FunctionBody&
     const std::optional<State::Known> known = state_->what_is_known(guard);
     if (known && !known->not_recordable.empty()) throw NotRecordable(known->not_recordable);
     try {
+      const auto [symbols, before] = state_->symbols_for(guard);
       found.capture = std::make_shared<FunctionCapture>(body, arguments.tensors, guard, state_->kind,
-                                                        known ? &known->calls : nullptr,
-                                                        state_->with_other_sizes(guard).get(), state_->all_sizes(), where);
+                                                        known ? &known->calls : nullptr, symbols, before.get(), where);
     } catch (const NotRecordable& e) {
       state_->note({guard, {}, e.what()});
       throw;
@@ -263,6 +277,35 @@ std::shared_ptr<SizedFunction> FunctionCache::serve(const FunctionBody& body, co
   return find_or_record(body, arguments, is_first, where);
 }
 
+// The call must be one that `recorded` serves.
+void FunctionCache::check_twin(const FunctionBody& body, const CallParts& arguments, const SizedFunction& recorded,
+                               SourceLocation where) {
+  const CallGuard guard(arguments);
+  const std::optional<State::Known> known = state_->what_is_known(guard);
+  std::shared_ptr<FunctionCapture> twin;
+  std::string difference;
+  try {
+    twin = std::make_shared<FunctionCapture>(body, arguments.tensors, guard, state_->kind,
+                                             known ? &known->calls : nullptr, SizeSymbols::as_before,
+                                             &recorded.capture(), where);
+  } catch (const DryRunNeeded& e) {
+    difference = fmt::format("it calls a function of the user that it did not call, {}", e.what());
+  } catch (const NotRecordable& e) {
+    difference = fmt::format("it cannot be recorded any more: {}", e.what());
+  }
+  if (twin) {
+    std::vector<Number> values;
+    if (twin->sizes().count()) values = RecordedFunction::hints(twin->recorded().graph);
+    difference = difference_of_twin(recorded, SizedFunction(twin, arguments.tensors, std::move(values)));
+  }
+  if (!difference.empty())
+    fail(Category::bad_argument, state_->name(),
+         fmt::format("the function is not what was recorded for the call at {}: {}. Hint: what changes between calls is "
+                     "an argument or a Live number",
+                     to_string(recorded.capture().where()), difference),
+         where);
+}
+
 CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where) {
   logging::RunLog log;
   if (const std::string_view why = why_eager(); !why.empty())
@@ -282,6 +325,7 @@ CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts
     if (turn) turn.unlock();
     return run_eagerly(body, arguments, e.what());
   }
+  if (!is_first && state_->is_twin_call()) check_twin(body, arguments, *sized, where);
   state_->use(sized);
   if (turn && sized->capture().calls_code()) turn.unlock();
   CallOutcome outcome{sized->run(arguments.tensors, is_first, where), sized->capture().form()};
@@ -313,6 +357,11 @@ FunctionCache::Stats FunctionCache::stats() const {
     for (const auto& sized : entry.sized) State::add(stats, *sized);
   stats.launches.segments = state_->last ? state_->last->plan().launch_stats().segments : 0;
   return stats;
+}
+
+std::string FunctionCache::explain() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->last ? explanation_of(state_->last->capture(), state_->fixed_because) : "";
 }
 
 std::string FunctionCache::segments() const {

@@ -71,6 +71,10 @@ struct CompileOptions {
   DynamicSizes dynamic = DynamicSizes::automatic;
   size_t recordings = 16;  // kept; the least recently used goes first
   size_t plans = 16;       // kept of one recording, one for each set of sizes
+  // At each n-th call that a recording serves, the function is called once more and must do what was recorded; else the
+  // call is an Error(bad_argument) that names the line (docs/compile.md: "Checking a recording"). 0: never, unless the
+  // environment has RETROGRAD_CHECK=twin or twin:n.
+  int64_t twin_calls = 0;
 };
 
 /// The part independent of the function's type.
@@ -86,6 +90,7 @@ class FunctionCache {
     int64_t plan_evictions = 0;
     int64_t nodes = 0;      // of graph()
     int64_t eager = 0;      // calls of the function itself; see last_eager_reason()
+    int64_t twins = 0;      // checks by CompileOptions::twin_calls
     // Backwards whose gradients the call computed together with the loss (tracer/function/precomputed_gradients.h).
     int64_t precomputed = 0;
     int64_t precomputed_missed = 0;  // calls that computed gradients which no backward used
@@ -117,6 +122,9 @@ class FunctionCache {
   std::string last_capture_reason() const;
   /// Why the last eager call ran the function itself; empty if there was none.
   std::string last_eager_reason() const;
+  /// What the recording that ran last has fixed, and what it reads at each run, a line each: sizes, guards, numbers with
+  /// their lines, tensors from outside; empty before the first call.
+  std::string explain() const;
   /// The segments of the plan that ran last: which are launched as graphs, and why they are cut, a line each
   /// (tracer/plan/segments.h).
   std::string segments() const;
@@ -134,6 +142,8 @@ class FunctionCache {
                                                 bool& is_first, SourceLocation where);
   std::shared_ptr<SizedFunction> serve(const FunctionBody& body, const CallParts& arguments, bool& is_first,
                                        SourceLocation where);
+  void check_twin(const FunctionBody& body, const CallParts& arguments, const SizedFunction& recorded,
+                  SourceLocation where);
   CallOutcome run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why);
   CallOutcome dry_run(const FunctionBody& body, const CallParts& arguments, std::string why);
 

@@ -13,8 +13,8 @@
 namespace retrograd::inline v0 {
 
 FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& arguments, CallGuard guard,
-                                 FunctionKind kind, const KnownCalls* known, const FunctionCapture* like, bool all_sizes,
-                                 SourceLocation where)
+                                 FunctionKind kind, const KnownCalls* known, SizeSymbols symbols,
+                                 const FunctionCapture* before, SourceLocation where)
     : kind_(kind), where_(where), guards_(std::move(guard), recorded_), results_(where) {
   const std::vector<TensorGuard>& given = guards_.call().arguments;
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -24,11 +24,7 @@ FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& argume
                        describe(arguments[i])),
            where);
   recorded_.graph.name = kind == FunctionKind::step ? "step" : "function";
-  if (like)
-    sizes_ = ArgumentSizes::that_vary(like->guards().call().arguments, like->sizes(), given,
-                                      recorded_.graph.symbols);
-  else if (all_sizes)
-    sizes_ = ArgumentSizes::all(given, recorded_.graph.symbols);
+  sizes_ = sizes_of(symbols, before, given, recorded_.graph.symbols);
   try {
     record(body, arguments, known);
     if (!sizes_.count()) ir::verify(recorded_.graph);  // else with numbers in place of symbols, which may differ in form
@@ -37,6 +33,18 @@ FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& argume
     settle_recorded();
     throw;
   }
+}
+
+ArgumentSizes FunctionCapture::sizes_of(SizeSymbols symbols, const FunctionCapture* before,
+                                        const std::vector<TensorGuard>& given, SymbolTable& table) {
+  switch (symbols) {
+    case SizeSymbols::none: break;
+    case SizeSymbols::varied:
+      return ArgumentSizes::that_vary(before->guards().call().arguments, before->sizes(), given, table);
+    case SizeSymbols::as_before: return ArgumentSizes::as_known(before->sizes(), given, table);
+    case SizeSymbols::all: return ArgumentSizes::all(given, table);
+  }
+  return {};
 }
 
 FunctionCapture::~FunctionCapture() { settle_recorded(); }

@@ -20,13 +20,17 @@
 
 namespace retrograd::inline v0 {
 
+/// Which sizes of the arguments become symbols in a recording. varied: those that differ from an earlier capture's
+/// call, and its symbols; as_before: its symbols.
+enum class SizeSymbols : uint8_t { none, varied, as_before, all };
+
 class FunctionCapture {
  public:
   /// Records the function for arguments like these. `known`: the known calls of its opaque functions; throws
-  /// DryRunNeeded if one is missing. `like`: of a call that differed in sizes only: these become symbols. null: no size
-  /// is a symbol, or, with `all_sizes`, all are.
+  /// DryRunNeeded if one is missing. `before`: the earlier capture that `symbols` is about; its call differed in sizes
+  /// only.
   FunctionCapture(const FunctionBody& body, const Tensors& arguments, CallGuard guard, FunctionKind kind,
-                  const KnownCalls* known, const FunctionCapture* like, bool all_sizes, SourceLocation where);
+                  const KnownCalls* known, SizeSymbols symbols, const FunctionCapture* before, SourceLocation where);
   ~FunctionCapture();
   FunctionCapture(const FunctionCapture&) = delete;
 
@@ -54,6 +58,8 @@ class FunctionCapture {
   void give_numbers_to_run() { numbers_are_open_ = false; }
 
  private:
+  static ArgumentSizes sizes_of(SizeSymbols symbols, const FunctionCapture* before,
+                                const std::vector<TensorGuard>& given, SymbolTable& table);
   void record(const FunctionBody& body, const Tensors& arguments, const KnownCalls* known);
   static void check_argument_hooks(const FunctionInputs& inputs);
 

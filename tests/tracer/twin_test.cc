@@ -1,0 +1,192 @@
+// The twin check: what it finds in forwards, backwards and steps, with its line; that it changes nothing, and finds
+// nothing where nothing changed; RETROGRAD_CHECK; and explain(). The table of docs/compile.md is executed by
+// tests/docs/frozen_or_live_test.cc.
+#include <catch2/catch.hpp>
+
+#include "tests/scenarios/scenario.h"
+#include "tracer/function/twin.h"
+
+namespace {
+using namespace scenario;
+
+constexpr rg::CompileOptions kEachCall{.twin_calls = 1};
+
+Tensor input(int64_t rows = 4) { return parameter(rg::Shape{rows, 3}, 1); }
+
+bool has(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return true;
+  UNSCOPED_INFO(text << "\nlacks " << part);
+  return false;
+}
+}  // namespace
+
+TEST_CASE("the first operation that differs is named, with its line") {
+  double beta = 0.5;
+  Tensor scale = rg::ones({3});
+  bool doubled = false, more = false;
+  const int line = __LINE__ + 2;
+  const auto f = [&](const Tensor& x) {
+    Tensor y = rg::tanh(x) * beta;
+    y = doubled ? rg::exp(y) : rg::sin(y);
+    y = y + scale;
+    if (more) y = rg::sqrt(rg::abs(y));
+    return rg::sum(y);
+  };
+  const auto after = [&](const std::function<void()>& change) {
+    auto compiled = rg::compile(f, kEachCall);
+    compiled(input()), compiled(input());
+    CHECK(compiled.stats().twins == 1);
+    change();
+    return error_of([&] { compiled(input()); });
+  };
+  const auto at = [line](const char* op, int later) {
+    return op + (" at twin_test.cc:" + std::to_string(line + later));
+  };
+  CHECK(has(after([&] { beta = 0.25; }),
+            at("mul", 0) + " has {scalar=0.25} where the recording has {scalar=0.5}"));
+  CHECK(has(after([&] { doubled = true; }), at("exp", 1) + " is where the recording has " + at("sin", 1)));
+  CHECK(has(after([&] { scale = rg::full({3}, 2.0); }),
+            at("add", 2) + " has another tensor from outside, f32[3]"));
+  CHECK(has(after([&] { more = true; }), at("abs", 3) + " is where the recording has " + at("sum", 4)));
+}
+
+TEST_CASE("what each run reads again is no difference, and the check changes nothing") {
+  const auto train = [](int64_t twin_calls) {
+    rg::manual_seed(3);
+    Tensor w = spread(rg::Shape{3}, 5).requires_grad_();
+    rg::optim::AdamW adam({w}, {.lr = 0.1});
+    rg::Live<double> beta = 1.0;
+    auto step = rg::compile_step(
+        [&](const Tensor& x) {
+          const Tensor loss = rg::sum(rg::dropout(x * w * beta, 0.5));
+          loss.backward();
+          adam.step();
+          adam.zero_grad();
+          return loss;
+        },
+        {.twin_calls = twin_calls});
+    std::vector<double> losses;
+    for (int64_t i = 0; i < 6; ++i) {
+      losses.push_back(step(spread(rg::Shape{i < 3 ? 4 : 2 + i, 3}, 1)).template item<double>());
+      beta = 1.0 / static_cast<double>(i + 1);
+      adam.set_lr(0.1 / static_cast<double>(i + 1));
+    }
+    CHECK(step.stats().captures == 2);
+    CHECK(step.stats().twins == (twin_calls == 1 ? 4 : twin_calls == 3 ? 1 : 0));
+    losses.push_back(rg::sum(w).item<double>());
+    losses.push_back(rg::rand({1}).item<double>());
+    return losses;
+  };
+  const std::vector<double> wanted = train(0);
+  CHECK(train(1) == wanted);
+  CHECK(train(3) == wanted);
+}
+
+TEST_CASE("sizes that are symbols are compared as symbols, whatever sizes are equal now") {
+  double beta = 0.5;
+  auto compiled = rg::compile(
+      [&](const Tensor& x, const Tensor& y) { return rg::sum(x * beta) + rg::sum(rg::mm(rg::t(y), y)); },
+      kEachCall);
+  for (const auto& [n, m] : {std::pair{4, 5}, {6, 5}, {7, 8}, {5, 5}, {9, 9}, {3, 2}})
+    compiled(input(n), input(m));
+  CHECK(compiled.stats().captures == 3);
+  beta = 0.25;
+  CHECK(has(error_of([&] { compiled(input(5), input(4)); }), "{scalar=0.25}"));
+}
+
+TEST_CASE("what only the backward does is compared, too") {
+  double beta = 0.5;
+  auto compiled = rg::compile(
+      [&](const Tensor& x) {
+        const Tensor y = rg::tanh(x);
+        y.register_hook([&](const Tensor& g) { return g * beta; }).set_traceable();
+        return rg::sum(y);
+      },
+      kEachCall);
+  for (int i = 0; i < 3; ++i) compiled(input()).backward();
+  beta = 0.25;
+  CHECK(has(error_of([&] { compiled(input()); }), "in its backward, mul at twin_test.cc"));
+}
+
+TEST_CASE("functions that call user code are checked as far as they are recorded") {
+  double beta = 0.5;
+  int hooks = 0;
+  auto compiled = rg::compile(
+      [&](const Tensor& x) {
+        const Tensor y = rg::tanh(x) * beta;
+        y.register_hook([&](const Tensor& g) {
+          ++hooks;
+          return g;
+        });
+        return rg::sum(y);
+      },
+      kEachCall);
+  for (int i = 0; i < 3; ++i) compiled(input()).backward();
+  CHECK(hooks == 3);  // not called for a check
+  beta = 0.25;
+  CHECK(has(error_of([&] { compiled(input()); }), "{scalar=0.25}"));
+}
+
+TEST_CASE("a step that fails its check has changed nothing") {
+  const Tensor w = spread(rg::Shape{3}, 5).requires_grad_();
+  rg::optim::SGD sgd({w}, {.lr = 0.1, .momentum = 0.9});
+  double beta = 0.5;
+  auto step = rg::compile_step(
+      [&](const Tensor& x) {
+        const Tensor loss = rg::sum(x * w * beta);
+        loss.backward();
+        sgd.step();
+        sgd.zero_grad();
+        return loss;
+      },
+      kEachCall);
+  const Tensor x = spread(rg::Shape{4, 3}, 1);
+  step(x), step(x);
+  const std::vector<double> before = values(w);
+  beta = 0.25;
+  CHECK(has(error_of([&] { step(x); }), "is not what was recorded"));
+  CHECK(values(w) == before);
+  beta = 0.5;
+  step(x);
+  CHECK(values(w) != before);
+}
+
+TEST_CASE("RETROGRAD_CHECK switches it on") {
+  const auto calls = [](const char* text) {
+    setenv("RETROGRAD_CHECK", text, 1);
+    const int64_t n = rg::twin_calls_of_environment();
+    unsetenv("RETROGRAD_CHECK");
+    return n;
+  };
+  CHECK(calls("twin") == 1);
+  CHECK(calls("twin:20") == 20);
+  CHECK(calls("") == 0);
+  for (const char* text : {"twins", "twin:", "twin:0", "twin:x", "twin:-1", "twin:3x"}) {
+    CHECK(has(error_of([&] { calls(text); }), "RETROGRAD_CHECK"));
+    unsetenv("RETROGRAD_CHECK");
+  }
+  setenv("RETROGRAD_CHECK", "twin:2", 1);
+  auto compiled = rg::compile([](const Tensor& x) { return rg::tanh(x); });
+  unsetenv("RETROGRAD_CHECK");
+  for (int i = 0; i < 5; ++i) compiled(input());
+  CHECK(compiled.stats().twins == 2);
+}
+
+TEST_CASE("explain() tells what is fixed and what is read at each run") {
+  const Tensor w = spread(rg::Shape{3}, 5);
+  rg::Live<double> beta = 1.0;
+  auto compiled = rg::compile([&](const Tensor& x) {
+    Tensor y = x * w * beta * 0.5;
+    for (int64_t i = 0; i < x.size(0); ++i) y = y + 1.0;
+    return y;
+  });
+  CHECK(compiled.explain().empty());
+  const int call = __LINE__ + 1;
+  compiled(input(4));
+  const auto at = [call](int earlier) { return "twin_test.cc:" + std::to_string(call - earlier); };
+  CHECK(compiled.explain() == "recorded for the call at " + at(0) + ", 7 nodes\narguments: f32[4,3]\n" +
+                                  "read at each run: 1 numbers, 1 tensors from outside\nfixed numbers:\n  " +
+                                  at(6) + ": mul scalar=0.5\n  " + at(5) + ": add scalar=1.0\n");
+  compiled(input(2));
+  CHECK(has(compiled.explain(), "recorded again unless:\n  s0 == 2\n"));
+}
