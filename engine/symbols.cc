@@ -135,13 +135,13 @@ int SymbolTable::failing_guard(std::span<const Number> values) const {
   return -1;
 }
 
-// Depth is bounded by the formula in an op's rule, never by the graph, but the walk is iterative all the same: a fold
-// of sizes (cat of many tensors) makes one long sum.
 std::string SymbolTable::text(const Guard& guard) const {
   static constexpr std::string_view signs[][2] = {{"!=", "=="}, {">=", "<"}, {">", "<="}};
   return fmt::format("{} {} {}", text(guard.lhs), signs[static_cast<int>(guard.op)][guard.holds], text(guard.rhs));
 }
 
+// Depth is bounded by the formula in an op's rule, never by the graph, but the walk is iterative all the same: a fold
+// of sizes (cat of many tensors) makes one long sum.
 std::string SymbolTable::text(int32_t id) const {
   static constexpr std::string_view signs[] = {"", "", "+", "-", "*", "/", "%", "^", ""};
   static_assert(std::size(signs) == static_cast<size_t>(Arith::to_float) + 1);

@@ -18,6 +18,7 @@
 #include "ops/shape_ops.h"
 #include "ops/ternary.h"
 #include "ops/views.h"
+#include "ops/widened.h"
 
 namespace retrograd::inline v0::nn {
 
@@ -87,13 +88,16 @@ Recurrent::Result Recurrent::run(Operand input, const Tensors& state) const {
 
 Recurrent::Result Recurrent::run_packed(const PackedSequence& input, const Tensors& state,
                                         SourceLocation where) const {
-  const Tensor& x = input.padded();
-  if (!x.defined() || x.dim() != 3)
+  const Tensor &x = input.padded(), &lengths = input.lengths();
+  if (!x.defined() || x.dim() != 3 || !lengths.defined() || lengths.dim() != 1)
     fail(Category::bad_dim, config_.name, "a packed batch of sequences of vectors is needed", where);
+  if (lengths.dtype() != kInt64 || !(lengths.device() == x.device()))
+    fail(Category::bad_argument, config_.name,
+         fmt::format("lengths are int64 on the device of {}, not {}", describe(x), describe(lengths)), where);
   check_input(x, false, where);
   check_state(x, false, state, where);
-  Result result = run_layers(x, input.lengths(), state);
-  const Tensor is_step = ops::steps_within(x.sym_size(0), input.lengths());
+  Result result = run_layers(x, lengths, state);
+  const Tensor is_step = ops::steps_within(x.sym_size(0), lengths);
   result.output = retrograd::where(unsqueeze(is_step, 2), result.output, 0);
   return result;
 }
@@ -225,24 +229,27 @@ Tensors LSTM::steps(const Tensor& x, const Tensors& before, const Layer& layer) 
 }
 
 // A projection R of h is part of the recurrent weight, U (R h) = (U R) h: the op computes the states that are projected
-// afterwards. The given state is projected already: it enters the sums of the first step.
-Tensors LSTM::projected_steps(Tensor sums, const Tensors& before, const Layer& layer) const {
-  const Weights& w = layer.weights;
+// afterwards. The given state is projected already: it enters the sums of the first step. 16-bit formats are rounded
+// once.
+Tensors LSTM::projected_steps(const Tensor& projected, const Tensors& before, const Layer& layer) const {
+  const ops::Widened wide(projected);
+  const Tensor u = wide(layer.weights.weight_hh), r = wide(layer.weights.weight_hr), h_0 = wide(before[0]),
+               c_0 = wide(before[1]), &lengths = layer.lengths;
+  Tensor sums = wide(projected);
   const Dim steps = sums.sym_size(0), batch = sums.sym_size(1);
   if (layer.has_state) {
     Tensor is_first = unsqueeze(arange(Scalar(steps), TensorOptions{kInt64, sums.device()}), 1);
     if (!layer.reverse)
       is_first = eq(is_first, 0);
     else
-      is_first = layer.lengths.defined() ? eq(is_first, layer.lengths - 1) : eq(is_first, Scalar(steps) - 1);
-    sums = sums + where(unsqueeze(is_first, 2), linear(before[0], w.weight_hh), 0);
+      is_first = lengths.defined() ? eq(is_first, lengths - 1) : eq(is_first, Scalar(steps) - 1);
+    sums = sums + where(unsqueeze(is_first, 2), linear(h_0, u), 0);
   }
-  const Tensor none = zeros({batch, before[1].sym_size(1)}, {sums.dtype(), sums.device()});
-  const ops::SequenceStates all =
-      ops::lstm(sums, mm(w.weight_hh, w.weight_hr), {none, before[1]}, layer.lengths, layer.reverse);
-  const Tensor h = linear(all.h, w.weight_hr);
-  if (!layer.has_state || !layer.lengths.defined()) return {h, all.c};
-  return {where(unsqueeze(eq(layer.lengths, 0), 1), before[0], h), all.c};
+  const Tensor none = zeros({batch, c_0.sym_size(1)}, {sums.dtype(), sums.device()});
+  const ops::SequenceStates all = ops::lstm(sums, mm(u, r), {none, c_0}, lengths, layer.reverse);
+  Tensor h = linear(all.h, r);
+  if (layer.has_state && lengths.defined()) h = where(unsqueeze(eq(lengths, 0), 1), h_0, h);
+  return {wide.back(h), wide.back(all.c)};
 }
 
 GRU::GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOptions o, SourceLocation where)

@@ -43,7 +43,9 @@ struct LSTMOptions {
   bool bias = true, batch_first = false;
   double dropout = 0;
   bool bidirectional = false;
-  int64_t proj_size = 0;  // not 0: h is h' times weight_hr [proj_size, hidden], and has this size
+  // Not 0: h is h' times weight_hr [proj_size, hidden], and has this size. Saves parameters and memory of states, not
+  // time: a step multiplies by weight_hh weight_hr.
+  int64_t proj_size = 0;
 };
 
 struct GRUOptions {
@@ -157,7 +159,7 @@ class LSTM : public Recurrent {
 
  private:
   Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
-  Tensors projected_steps(Tensor sums, const Tensors& before, const Layer& layer) const;
+  Tensors projected_steps(const Tensor& projected, const Tensors& before, const Layer& layer) const;
 };
 
 /// Cho et al. 2014. The order of the gates in the weights is r, z, n.

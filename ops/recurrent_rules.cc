@@ -60,7 +60,8 @@ Tensor sigmoid_slope(const Tensor& y) { return y * (1 - y); }
 Tensor rows(const Tensor& x) { return flatten(x, 0, 1); }
 // The sum over steps and sequences of g' x, the gradient of a weight.
 Tensor weight_gradient(const Tensor& g, const Tensor& x) { return mm(t(rows(g)), rows(x)); }
-Tensor times(const Tensor& states, const Tensor& weight) { return linear(states, weight); }
+// states weight'
+Tensor times_turned(const Tensor& states, const Tensor& weight) { return linear(states, weight); }
 
 // The linear map of a cell around the values of a forward pass: see ops/recurrent.h.
 class Linearised {
@@ -116,7 +117,7 @@ class Linearised {
   };
   Coefficients by_coefficients(const Tensor& delta, const Tensor& states, const Tensor& state) const {
     const Tensor before = s_.before(states, state), h = h_of(before);
-    Coefficients d{weight_gradient(sums(delta), h), s_.within(spread(delta) * times(h, weight_)), {}};
+    Coefficients d{weight_gradient(sums(delta), h), s_.within(spread(delta) * times_turned(h, weight_)), {}};
     if (keep_.defined()) d.keep = s_.within(kept(delta, states, before));
     return d;
   }
@@ -149,6 +150,14 @@ template <class Context>
 Sequence sequence_of(Context& c, int weight, int lengths) {
   return {c.template attrs<SequenceAttrs>(), c.type(weight).shape[1],
           c.has_operand(lengths) ? c.in(lengths).tensor() : Tensor(), c.where()};
+}
+
+/// The values before each step of a state: the saved result and the operand that it begins with. One statement each, since
+/// unpacks have an order.
+template <class Context>
+Tensor before_of(Context& c, const Sequence& s, int result, int operand) {
+  const Tensor states = c.out(result), first = c.in(operand).tensor();
+  return s.before(states, first);
 }
 
 // Those of the operands that are not missing.
@@ -209,36 +218,35 @@ SaveSet Lstm::saves_for(const Call& call, uint64_t wants) {
 
 void Lstm::vjp(RuleContext& c) {
   const Sequence s = sequence_of(c, 1, 4);
-  const Tensor weight = c.in(1).tensor(), gates = c.out(2);
-  const Linearised map =
-      lstm_map(s, c.attrs<Attrs>(), weight, c.out(1), s.before(c.out(1), c.in(3).tensor()), gates);
+  const Tensor weight = c.in(1).tensor(), c_0 = c.in(3).tensor(), cells = c.out(1), gates = c.out(2);
+  const Linearised map = lstm_map(s, c.attrs<Attrs>(), weight, cells, s.before(cells, c_0), gates);
   // What comes to the gates directly goes on to the sums in them, and from there to the state before.
   Tensor direct, onward, of_h = c.grad_or_zeros(0);
   if (c.grad(2).defined()) {
     direct = s.within(c.grad(2) * lstm_slopes(s, gates));
-    onward = times(direct, t(weight));
+    onward = times_turned(direct, t(weight));
     of_h = of_h + s.after(onward);
   }
   const Linearised::Gradients g = map.gradients(joined({of_h, c.grad_or_zeros(1)}));
   const Tensor sums = plus(direct, map.sums(g.states));
   c.give(0, sums);
-  if (c.needs(1)) c.give(1, weight_gradient(sums, s.before(c.out(0), c.in(2).tensor())));
+  if (c.needs(1)) c.give(1, weight_gradient(sums, before_of(c, s, 0, 2)));
   if (c.needs(2)) c.give(2, onward.defined() ? map.h_of(g.before) + s.first(onward) : map.h_of(g.before));
   c.give(3, map.c_of(g.before));
 }
 
 void Lstm::jvp(TangentContext& c) {
   const Sequence s = sequence_of(c, 1, 4);
-  const Tensor weight = c.in(1).tensor(), gates = c.out(2), h_0 = c.tangent_or_zeros(2);
-  const Linearised map =
-      lstm_map(s, c.attrs<Attrs>(), weight, c.out(1), s.before(c.out(1), c.in(3).tensor()), gates);
+  const Tensor weight = c.in(1).tensor(), c_0 = c.in(3).tensor(), cells = c.out(1), gates = c.out(2),
+               h_0 = c.tangent_or_zeros(2);
+  const Linearised map = lstm_map(s, c.attrs<Attrs>(), weight, cells, s.before(cells, c_0), gates);
   Tensor sums = c.tangent_or_zeros(0);
-  if (c.needs(1)) sums = sums + times(s.before(c.out(0), c.in(2).tensor()), c.tangent(1));
+  if (c.needs(1)) sums = sums + times_turned(before_of(c, s, 0, 2), c.tangent(1));
   const Tensor states =
       map.tangents(s.within(map.gathered(map.factors() * sums)), joined({h_0, c.tangent_or_zeros(3)}));
   c.give(0, map.h_of(states));
   c.give(1, map.c_of(states));
-  sums = sums + times(s.before(map.h_of(states), h_0), weight);
+  sums = sums + times_turned(s.before(map.h_of(states), h_0), weight);
   c.give(2, s.within(lstm_slopes(s, gates) * sums));
 }
 
@@ -246,7 +254,7 @@ SaveSet Gru::saves_for(const Call& call, uint64_t) { return {present(call, bits(
 
 void Gru::vjp(RuleContext& c) {
   const Sequence s = sequence_of(c, 1, 4);
-  const Tensor weight = c.in(1).tensor(), before = s.before(c.out(0), c.in(2).tensor());
+  const Tensor weight = c.in(1).tensor(), before = before_of(c, s, 0, 2);
   const GruGates gates(s, c.out(1));
   const Linearised map = gru_map(s, c.attrs<Attrs>(), weight, before, gates);
   Tensor direct, of_n, onward, of_h = c.grad_or_zeros(0);
@@ -255,7 +263,7 @@ void Gru::vjp(RuleContext& c) {
     of_n = g.n * one_minus_square(gates.n);
     direct = joined({(g.r + gates.m * of_n) * sigmoid_slope(gates.r), g.z * sigmoid_slope(gates.z),
                      g.m + gates.r * of_n});
-    onward = times(direct, t(weight));
+    onward = times_turned(direct, t(weight));
     of_h = of_h + s.after(onward);
   }
   const Linearised::Gradients g = map.gradients(of_h);
@@ -270,18 +278,18 @@ void Gru::vjp(RuleContext& c) {
 
 void Gru::jvp(TangentContext& c) {
   const Sequence s = sequence_of(c, 1, 4);
-  const Tensor weight = c.in(1).tensor(), before = s.before(c.out(0), c.in(2).tensor()),
+  const Tensor weight = c.in(1).tensor(), before = before_of(c, s, 0, 2),
                h_0 = c.tangent_or_zeros(2), projected = c.tangent_or_zeros(0);
   const GruGates gates(s, c.out(1));
   const Linearised map = gru_map(s, c.attrs<Attrs>(), weight, before, gates);
   const Tensor of_n = s.block(projected, 2);
   Tensor m = c.needs(3) ? expand_to(Operand(c.tangent(3), c.where()), c.out_type().shape) : zeros_like(of_n);
   Tensor sums = joined({narrow(projected, -1, 0, 2 * s.hidden()), m});  // in r, z and m
-  if (c.needs(1)) sums = sums + times(before, c.tangent(1));
+  if (c.needs(1)) sums = sums + times_turned(before, c.tangent(1));
   const Tensor states =
       map.tangents(s.within(map.gathered(map.factors() * sums) + gates.slope_of_n() * of_n), h_0);
   c.give(0, states);
-  sums = sums + times(s.before(states, h_0), weight);
+  sums = sums + times_turned(s.before(states, h_0), weight);
   const Tensor r = sigmoid_slope(gates.r) * s.block(sums, 0);
   m = s.block(sums, 2);
   c.give(1, s.within(joined({r, sigmoid_slope(gates.z) * s.block(sums, 1),
@@ -306,19 +314,21 @@ SaveSet Rnn::saves_for(const Call& call, uint64_t wants) {
 
 void Rnn::vjp(RuleContext& c) {
   const Sequence s = sequence_of(c, 1, 3);
-  const Linearised map = rnn_map(s, c.attrs<Attrs>(), c.in(1).tensor(), c.out());
+  const Tensor weight = c.in(1).tensor();
+  const Linearised map = rnn_map(s, c.attrs<Attrs>(), weight, c.out());
   const Linearised::Gradients g = map.gradients(c.grad());
   const Tensor sums = map.sums(g.states);
   c.give(0, sums);
-  if (c.needs(1)) c.give(1, weight_gradient(sums, s.before(c.out(), c.in(2).tensor())));
+  if (c.needs(1)) c.give(1, weight_gradient(sums, before_of(c, s, 0, 2)));
   c.give(2, g.before);
 }
 
 void Rnn::jvp(TangentContext& c) {
   const Sequence s = sequence_of(c, 1, 3);
-  const Linearised map = rnn_map(s, c.attrs<Attrs>(), c.in(1).tensor(), c.out());
+  const Tensor weight = c.in(1).tensor();
+  const Linearised map = rnn_map(s, c.attrs<Attrs>(), weight, c.out());
   Tensor sums = c.tangent_or_zeros(0);
-  if (c.needs(1)) sums = sums + times(s.before(c.out(), c.in(2).tensor()), c.tangent(1));
+  if (c.needs(1)) sums = sums + times_turned(before_of(c, s, 0, 2), c.tangent(1));
   c.give(0, map.tangents(s.within(map.factors() * sums), c.tangent_or_zeros(2)));
 }
 
@@ -357,16 +367,18 @@ void GatedRecurrence::vjp(RuleContext& c) {
   const Linearised::Gradients g = map.gradients(c.grad());
   c.give(3, g.states);
   c.give(4, g.before);
-  if (needs_coefficients(c)) give(c, map.by_coefficients(g.states, c.out(), c.in(4).tensor()));
+  if (!needs_coefficients(c)) return;
+  const Tensor states = c.out(), state = c.in(4).tensor();
+  give(c, map.by_coefficients(g.states, states, state));
 }
 
 void GatedRecurrence::jvp(TangentContext& c) {
   const Sequence s = sequence_of(c, 0, 5);
   const Linearised map = map_of(s, c);
-  const Tensor before = s.before(c.out(), c.in(4).tensor()), h = map.h_of(before);
+  const Tensor before = before_of(c, s, 0, 4), h = map.h_of(before);
   Tensor blocks, x;
-  if (c.needs(0)) blocks = map.factors() * times(h, c.tangent(0));
-  if (c.needs(1)) blocks = plus(blocks, c.tangent(1) * times(h, map.weight()));
+  if (c.needs(0)) blocks = map.factors() * times_turned(h, c.tangent(0));
+  if (c.needs(1)) blocks = plus(blocks, c.tangent(1) * times_turned(h, map.weight()));
   if (blocks.defined()) x = map.gathered(blocks);
   if (c.needs(2)) x = plus(x, map.kept(c.tangent(2), c.out(), before));
   c.give(0, map.tangents(plus(s.within(x), c.tangent_or_zeros(3)), c.tangent_or_zeros(4)));
@@ -392,8 +404,8 @@ void GatedRecurrenceBackward::jvp(TangentContext& c) {
   const Tensor& delta = c.out();
   const Tensor none = zeros_like(map.h_of(delta));
   Tensor of_h, of_c, g = c.tangent(3);
-  if (c.needs(0)) of_h = times(map.sums(delta), t(c.tangent(0)));
-  if (c.needs(1)) of_h = plus(of_h, times(s.within(c.tangent(1) * map.spread(delta)), t(map.weight())));
+  if (c.needs(0)) of_h = times_turned(map.sums(delta), t(c.tangent(0)));
+  if (c.needs(1)) of_h = plus(of_h, times_turned(s.within(c.tangent(1) * map.spread(delta)), t(map.weight())));
   if (c.needs(2)) {
     const Tensor keep = s.within(c.tangent(2));
     of_c = map.c_of(keep) * map.c_of(delta);

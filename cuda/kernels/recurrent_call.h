@@ -35,7 +35,7 @@ struct GatedRecurrenceStep {
   const void* x = nullptr;       // or the gradient
   const void* before = nullptr;  // states of the step before
   void* states = nullptr;
-  void* products = nullptr;  // gates rows each: U h of the step before; written by the transpose
+  void* products = nullptr;  // `gates` rows for each sequence: U h of the step before; written by the transpose
   void* carry = nullptr;     // of the transpose
 };
 

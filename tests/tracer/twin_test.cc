@@ -151,6 +151,67 @@ TEST_CASE("a step that fails its check has changed nothing") {
   CHECK(values(w) != before);
 }
 
+TEST_CASE("constants that the function makes are compared by their bits") {
+  double beta = 0.5;
+  auto compiled = rg::compile(
+      [&](const Tensor& x) {
+        return rg::sum(x * rg::tensor({1.0, beta, 3.0})) + rg::sum(rg::arange(4) * rg::linspace(0, 1, 4));
+      },
+      kEachCall);
+  for (int i = 0; i < 3; ++i) compiled(input());
+  beta = 0.25;
+  CHECK(has(error_of([&] { compiled(input()); }), "has another tensor from outside, f32[3]"));
+}
+
+TEST_CASE("which tensor a result is, and whose .grad is set, is compared") {
+  bool flag = false;
+  const Tensor a = leaf({1, 2, 3}), b = leaf({1, 2, 3});
+  auto chosen = rg::compile([&](const Tensor& x, const Tensor& y) { return flag ? x : y; }, kEachCall);
+  auto outside = rg::compile([&](const Tensor& x) { return std::tuple(rg::tanh(x), flag ? a : b); }, kEachCall);
+  auto step = rg::compile_step(
+      [&](const Tensor& x) {
+        (flag ? a : b).set_grad(rg::sum(x, {0}));
+        return rg::sum(x);
+      },
+      kEachCall);
+  const Tensor x = spread(rg::Shape{4, 3}, 1), y = spread(rg::Shape{4, 3}, 2);
+  for (int i = 0; i < 3; ++i) chosen(x, y), outside(x), step(x);
+  flag = true;
+  CHECK(has(error_of([&] { chosen(x, y); }), "result 0 is another tensor"));
+  CHECK(has(error_of([&] { step(x); }), "another .grad is set"));
+}
+
+TEST_CASE("user code that the function did not call is found") {
+  bool hooked = false, looks = false;
+  auto compiled = rg::compile(
+      [&](const Tensor& x) {
+        const Tensor y = rg::tanh(x);
+        if (hooked) y.register_hook([](const Tensor& g) { return g; });
+        if (looks) rg::sum(y).item<double>();
+        return rg::sum(y);
+      },
+      kEachCall);
+  for (int64_t n : {4, 5, 6, 5}) compiled(input(n));
+  hooked = true;
+  CHECK(has(error_of([&] { compiled(input(5)); }), "it calls user code that it did not call"));
+  hooked = false, looks = true;
+  CHECK(has(error_of([&] { compiled(input(5)); }), "while the recording of the call at twin_test.cc"));
+}
+
+TEST_CASE("packed and projected layers are the same in each recording") {
+  const rg::nn::LSTM lstm(nullptr, "", 3, 4, {.num_layers = 2, .bidirectional = true, .proj_size = 2});
+  const rg::nn::LSTM::State state{rg::randn({4, 2, 2}), rg::randn({4, 2, 4})};
+  auto compiled = rg::compile(
+      [&](const Tensor& x, const Tensor& lengths) {
+        const auto packed = rg::nn::utils::rnn::pack_padded_sequence(x, lengths);
+        return rg::sum(lstm.forward_with_packed_input(packed, state).output.padded());
+      },
+      kEachCall);
+  const Tensor lengths = rg::tensor(std::vector<int64_t>{3, 1}, {2}, {rg::kInt64});
+  for (int64_t n : {3, 3, 5, 5, 4}) compiled(rg::randn({n, 2, 3}), lengths);
+  CHECK(compiled.stats().twins == 3);
+}
+
 TEST_CASE("RETROGRAD_CHECK switches it on") {
   const auto calls = [](const char* text) {
     setenv("RETROGRAD_CHECK", text, 1);

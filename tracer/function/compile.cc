@@ -25,6 +25,8 @@ SourceLocation detail::line_of_call(SourceLocation where, SourceLocation compile
 struct FunctionCache::State {
   State(FunctionKind k, CompileOptions o) : kind(k), options(o) {
     if (!options.twin_calls) options.twin_calls = twin_calls_of_environment();
+    if (options.twin_calls < 0)
+      fail(Category::bad_argument, name(), fmt::format("twin_calls is {}", options.twin_calls));
   }
   static std::shared_ptr<State> without_function(const FunctionCache& moved) {
     auto state = std::make_shared<State>(moved.state_->kind, moved.state_->options);
@@ -63,6 +65,7 @@ struct FunctionCache::State {
     std::shared_ptr<FunctionCapture> capture;
     std::vector<Number> values;
     std::shared_ptr<SizedFunction> sized;
+    bool is_twin_call = false;
   };
   Found find(const CallGuard& guard, const Tensors& arguments, std::string& why) {
     std::lock_guard lock(mutex);
@@ -74,11 +77,13 @@ struct FunctionCache::State {
       if (!values) continue;
       entries.splice(entries.begin(), entries, it);
       ++stats.hits;
+      const bool is_twin_call = options.twin_calls && stats.hits % options.twin_calls == 0;
+      stats.twins += is_twin_call;
       std::list<std::shared_ptr<SizedFunction>>& all = it->sized;
       const auto sized = std::ranges::find_if(all, [&](const auto& s) { return s->has_sizes(*values); });
-      if (sized == all.end()) return {it->capture, std::move(*values), nullptr};
+      if (sized == all.end()) return {it->capture, std::move(*values), nullptr, is_twin_call};
       all.splice(all.begin(), all, sized);
-      return {it->capture, std::move(*values), all.front()};
+      return {it->capture, std::move(*values), all.front(), is_twin_call};
     }
     return {};
   }
@@ -117,13 +122,6 @@ struct FunctionCache::State {
     std::lock_guard lock(mutex);
     const bool all = options.dynamic == DynamicSizes::always && fixed_because.empty();
     return {all ? SizeSymbols::all : SizeSymbols::none, nullptr};
-  }
-  // Whether this call is one to be checked.
-  bool is_twin_call() {
-    std::lock_guard lock(mutex);
-    if (!options.twin_calls || stats.hits % options.twin_calls) return false;
-    ++stats.twins;
-    return true;
   }
   // Recordings with symbols are dropped.
   void fix_sizes(std::string because) {
@@ -233,15 +231,15 @@ CallOutcome FunctionCache::run_eagerly(const FunctionBody& body, const CallParts
   return outcome;
 }
 
-// What runs the call. `is_first`: it was recorded just now.
-std::shared_ptr<SizedFunction> FunctionCache::find_or_record(const FunctionBody& body, const CallParts& arguments,
-                                                             bool& is_first, SourceLocation where) {
+// Sets `server`, also when it throws: whether the call was to be recorded.
+void FunctionCache::find_or_record(const FunctionBody& body, const CallParts& arguments, Server& server,
+                                   SourceLocation where) {
   const CallGuard guard(arguments);
   std::string why;
   State::Found found = state_->find(guard, arguments.tensors, why);
-  if (found.sized) return found.sized;
-  is_first = !found.capture;
-  if (is_first) {
+  server = {found.sized, !found.capture, found.is_twin_call};
+  if (found.sized) return;
+  if (server.is_first) {
     const std::optional<State::Known> known = state_->what_is_known(guard);
     if (known && !known->not_recordable.empty()) throw NotRecordable(known->not_recordable);
     try {
@@ -255,54 +253,56 @@ std::shared_ptr<SizedFunction> FunctionCache::find_or_record(const FunctionBody&
     if (found.capture->sizes().count()) found.values = RecordedFunction::hints(found.capture->recorded().graph);
   }
   auto sized = std::make_shared<SizedFunction>(found.capture, arguments.tensors, std::move(found.values));
-  if (is_first) {
+  if (server.is_first) {
     sized->log(why);
     state_->keep(found.capture, std::move(why));
   }
   state_->keep(sized);
-  return sized;
+  server.sized = std::move(sized);
 }
 
-std::shared_ptr<SizedFunction> FunctionCache::serve(const FunctionBody& body, const CallParts& arguments,
-                                                    bool& is_first, SourceLocation where) {
+FunctionCache::Server FunctionCache::serve(const FunctionBody& body, const CallParts& arguments,
+                                           SourceLocation where) {
+  Server server;
   try {
-    return find_or_record(body, arguments, is_first, where);
+    find_or_record(body, arguments, server, where);
+    return server;
   } catch (const FixedSizesNeeded& e) {
     state_->fix_sizes(e.what());
   } catch (const InternalError& e) {
     // An op refuses its operands at these sizes: the function itself will say so in its own words.
-    if (is_first) throw;
+    if (server.is_first) throw;
     state_->fix_sizes(e.what());
   }
-  return find_or_record(body, arguments, is_first, where);
+  find_or_record(body, arguments, server, where);
+  return server;
 }
 
 // The call must be one that `recorded` serves.
 void FunctionCache::check_twin(const FunctionBody& body, const CallParts& arguments, const SizedFunction& recorded,
                                SourceLocation where) {
-  const CallGuard guard(arguments);
-  const std::optional<State::Known> known = state_->what_is_known(guard);
-  std::shared_ptr<FunctionCapture> twin;
+  const FunctionCapture& before = recorded.capture();
+  const std::string call = to_string(before.where());
   std::string difference;
   try {
-    twin = std::make_shared<FunctionCapture>(body, arguments.tensors, guard, state_->kind,
-                                             known ? &known->calls : nullptr, SizeSymbols::as_before,
-                                             &recorded.capture(), where);
-  } catch (const DryRunNeeded& e) {
-    difference = fmt::format("it calls a function of the user that it did not call, {}", e.what());
+    FunctionCapture twin(body, arguments.tensors, CallGuard(arguments), state_->kind, before.known(),
+                         SizeSymbols::as_before, &before, where);
+    difference = difference_of_twin(recorded, twin);
+  } catch (const DryRunNeeded&) {
+    difference = "it calls other functions of the user";
   } catch (const NotRecordable& e) {
     difference = fmt::format("it cannot be recorded any more: {}", e.what());
-  }
-  if (twin) {
-    std::vector<Number> values;
-    if (twin->sizes().count()) values = RecordedFunction::hints(twin->recorded().graph);
-    difference = difference_of_twin(recorded, SizedFunction(twin, arguments.tensors, std::move(values)));
+  } catch (const FixedSizesNeeded&) {
+    difference = "it calls user code that it did not call";
+  } catch (Exception& e) {
+    e.add_context("while the recording of the call at " + call + " was checked");
+    throw;
   }
   if (!difference.empty())
     fail(Category::bad_argument, state_->name(),
          fmt::format("the function is not what was recorded for the call at {}: {}. Hint: what changes between calls is "
                      "an argument or a Live number",
-                     to_string(recorded.capture().where()), difference),
+                     call, difference),
          where);
 }
 
@@ -314,10 +314,9 @@ CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts
     if (!is_outdated(a.impl())) refresh_view(a.impl());  // otherwise its use is refused
   std::unique_lock turn(state_->turn, std::defer_lock);
   if (state_->kind == FunctionKind::step) turn.lock();
-  bool is_first = false;
-  std::shared_ptr<SizedFunction> sized;
+  Server server;
   try {
-    sized = serve(body, arguments, is_first, where);
+    server = serve(body, arguments, where);
   } catch (const DryRunNeeded& e) {
     if (turn) turn.unlock();
     return dry_run(body, arguments, e.what());
@@ -325,11 +324,12 @@ CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts
     if (turn) turn.unlock();
     return run_eagerly(body, arguments, e.what());
   }
-  if (!is_first && state_->is_twin_call()) check_twin(body, arguments, *sized, where);
-  state_->use(sized);
-  if (turn && sized->capture().calls_code()) turn.unlock();
-  CallOutcome outcome{sized->run(arguments.tensors, is_first, where), sized->capture().form()};
-  log.ran(sized->graph(), is_first);
+  if (server.is_twin_call) check_twin(body, arguments, *server.sized, where);
+  state_->use(server.sized);
+  const SizedFunction& sized = *server.sized;
+  if (turn && sized.capture().calls_code()) turn.unlock();
+  CallOutcome outcome{server.sized->run(arguments.tensors, server.is_first, where), sized.capture().form()};
+  log.ran(sized.graph(), server.is_first);
   return outcome;
 }
 

@@ -71,9 +71,9 @@ struct CompileOptions {
   DynamicSizes dynamic = DynamicSizes::automatic;
   size_t recordings = 16;  // kept; the least recently used goes first
   size_t plans = 16;       // kept of one recording, one for each set of sizes
-  // At each n-th call that a recording serves, the function is called once more and must do what was recorded; else the
-  // call is an Error(bad_argument) that names the line (docs/compile.md: "Checking a recording"). 0: never, unless the
-  // environment has RETROGRAD_CHECK=twin or twin:n.
+  // At each n-th call that a recording serves, the function is called once more, by several threads if calls are
+  // concurrent, and must do what was recorded; else the call is an Error(bad_argument) that names the line
+  // (docs/compile.md: "Checking a recording"). 0: as RETROGRAD_CHECK says, twin or twin:n; never without it.
   int64_t twin_calls = 0;
 };
 
@@ -138,10 +138,13 @@ class FunctionCache {
  private:
   struct State;
   CallOutcome run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
-  std::shared_ptr<SizedFunction> find_or_record(const FunctionBody& body, const CallParts& arguments,
-                                                bool& is_first, SourceLocation where);
-  std::shared_ptr<SizedFunction> serve(const FunctionBody& body, const CallParts& arguments, bool& is_first,
-                                       SourceLocation where);
+  // What runs a call: `is_first`: it was recorded just now.
+  struct Server {
+    std::shared_ptr<SizedFunction> sized;
+    bool is_first = false, is_twin_call = false;
+  };
+  void find_or_record(const FunctionBody& body, const CallParts& arguments, Server& server, SourceLocation where);
+  Server serve(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
   void check_twin(const FunctionBody& body, const CallParts& arguments, const SizedFunction& recorded,
                   SourceLocation where);
   CallOutcome run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why);

@@ -15,7 +15,11 @@ namespace retrograd::inline v0 {
 FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& arguments, CallGuard guard,
                                  FunctionKind kind, const KnownCalls* known, SizeSymbols symbols,
                                  const FunctionCapture* before, SourceLocation where)
-    : kind_(kind), where_(where), guards_(std::move(guard), recorded_), results_(where) {
+    : kind_(kind),
+      where_(where),
+      known_(known ? std::optional(*known) : std::nullopt),
+      guards_(std::move(guard), recorded_),
+      results_(where) {
   const std::vector<TensorGuard>& given = guards_.call().arguments;
   for (size_t i = 0; i < arguments.size(); ++i)
     if (kind == FunctionKind::step && !given[i].is_leaf)

@@ -38,6 +38,8 @@ class FunctionCapture {
   SourceLocation where() const { return where_; }  // of the call that was recorded
   const RecordedFunction& recorded() const { return recorded_; }
   const FunctionGuards& guards() const { return guards_; }
+  /// The calls of opaque functions that it was recorded with; null if none were known.
+  const KnownCalls* known() const { return known_ ? &*known_ : nullptr; }
   const ArgumentSizes& sizes() const { return sizes_; }
   const FunctionResults& results() const { return results_; }
   /// Null if it is not differentiable.
@@ -65,6 +67,7 @@ class FunctionCapture {
 
   const FunctionKind kind_;
   const SourceLocation where_;
+  const std::optional<KnownCalls> known_;
   RecordedFunction recorded_;
   ArgumentSizes sizes_;
   FunctionGuards guards_;

@@ -90,6 +90,11 @@ void SizedFunction::log(std::string_view why) const {
   if (const ir::Graph* backward = backward_graph()) logging::captured(*backward, "the backward of this function");
 }
 
+const RecordedFunction* SizedFunction::recorded_backward() const {
+  const FunctionBackward* const backward = backwards_ ? backwards_->of_all() : nullptr;
+  return backward ? &backward->recorded : nullptr;
+}
+
 const ir::Graph* SizedFunction::backward_graph() const {
   const FunctionBackward* const backward = backwards_ ? backwards_->of_all() : nullptr;
   return backward ? &backward->planned : nullptr;

@@ -44,6 +44,8 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   const Plan& plan() const { return *plan_; }
   /// The backward for gradients of all results; null if there is none.
   const ir::Graph* backward_graph() const;
+  /// The same as recorded.
+  const RecordedFunction* recorded_backward() const;
   /// Logs what was captured, and why.
   void log(std::string_view why) const;
   /// Null if there are none.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -29,12 +30,18 @@ struct Bound {
   }
 };
 
-// Memory that is written to is bound by cells that each recording makes.
+// Constants that the function makes, and cells for memory that it writes to, are other objects in each recording.
 bool is_same_tensor(const Tensor& a, const Tensor& b) {
-  if (a.defined() != b.defined()) return false;
-  return !a.defined() || a.is_same(b) ||
-         (a.impl().storage() == b.impl().storage() && a.impl().data() == b.impl().data() &&
-          TensorGuard(a.impl()) == TensorGuard(b.impl()));
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  if (a.is_same(b)) return true;
+  if (!(TensorGuard(a.impl()) == TensorGuard(b.impl()))) return false;
+  if (a.impl().data() == b.impl().data()) return true;
+  const auto here = [](const Tensor& t) {
+    return (t.device() == kCPU ? t.detach() : t.detach().to(kCPU)).contiguous();
+  };
+  const NoGradGuard no_grad;
+  const Tensor x = here(a), y = here(b);
+  return x.numel() == 0 || std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
 }
 
 bool is_same_input(const RecordedFunction::Input& a, const RecordedFunction::Input& b) {
@@ -43,7 +50,7 @@ bool is_same_input(const RecordedFunction::Input& a, const RecordedFunction::Inp
          a.grad_of_argument == b.grad_of_argument && a.leaf == b.leaf;
 }
 
-// The inputs that are other tensors in the twin, as values; and the tensors.
+// How the input that a value is differs; empty if it is none, or the same.
 std::string difference_of_operand(const Bound& was, const Bound& is, ir::ValueId value) {
   if (!was.inputs) return {};
   const std::vector<ir::Input>& all = was.graph.inputs();
@@ -88,22 +95,49 @@ std::string difference_of(const Bound& was, const Bound& is) {
                        place(b[a.size()]));
   if (b.size() < a.size())
     return fmt::format("{} at {} of the recording is missing", a[b.size()].op->name, place(a[b.size()]));
-  if (was.graph.outputs() != is.graph.outputs()) return "the results are other values";
-  for (ir::ValueId output : was.graph.outputs())
-    if (std::string text = difference_of_operand(was, is, output); !text.empty())
-      return "a result is " + text;
-  return {};
+  return was.graph.outputs() == is.graph.outputs() ? "" : "the results are other values";
+}
+
+bool is_same_result(const ResultBinding& a, const ResultBinding& b) {
+  return a.location.input == b.location.input && a.location.output == b.location.output &&
+         a.argument == b.argument && a.grad_of == b.grad_of && a.grad == b.grad &&
+         is_same_tensor(a.outside, b.outside) && a.same_as == b.same_as &&
+         a.is_differentiable == b.is_differentiable && a.is_leaf == b.is_leaf && a.base == b.base &&
+         a.base_argument == b.base_argument && is_same_tensor(a.base_outside, b.base_outside) &&
+         a.rewrites == b.rewrites && a.rewrites_base == b.rewrites_base;
+}
+
+// What a run does besides the operations of its graph.
+std::string difference_of_effects(const FunctionCapture& recorded, const FunctionCapture& twin) {
+  const FunctionResults &was = recorded.results(), &is = twin.results();
+  if (was.given() != is.given())
+    return fmt::format("{} results where the recording has {}", is.given(), was.given());
+  for (size_t i = 0; i < std::min(was.size(), is.size()); ++i)
+    if (!is_same_result(was[i], is[i])) return fmt::format("result {} is another tensor", i);
+  if (was.size() != is.size()) return "other tensors are changed";
+  const RecordedFunction &a = recorded.recorded(), &b = twin.recorded();
+  const auto same_grad = [](const auto& x, const auto& y) {
+    return x.leaf == y.leaf && x.argument == y.argument && x.after == y.after &&
+           x.location.output == y.location.output;
+  };
+  if (!std::ranges::equal(a.grads, b.grads, same_grad)) return "another .grad is set";
+  const auto same_write = [](const auto& x, const auto& y) { return x.input == y.input && x.output == y.output; };
+  return std::ranges::equal(a.writes, b.writes, same_write) ? "" : "other tensors are written to";
 }
 
 }  // namespace
 
-std::string difference_of_twin(const SizedFunction& recorded, const SizedFunction& twin) {
-  const RecordedFunction &was = recorded.capture().recorded(), &is = twin.capture().recorded();
-  if (std::string text = difference_of({was.graph, &was.inputs}, {is.graph, &is.inputs}); !text.empty())
-    return text;
-  const ir::Graph *const backward = recorded.backward_graph(), *const of_twin = twin.backward_graph();
-  if (!backward || !of_twin) return backward == of_twin ? "" : "only one of the two has a backward";
-  const std::string text = difference_of({*backward, nullptr}, {*of_twin, nullptr});
+std::string difference_of_twin(const SizedFunction& recorded, FunctionCapture& twin) {
+  const RecordedFunction &was = recorded.capture().recorded(), &is = twin.recorded();
+  std::string text = difference_of({was.graph, &was.inputs}, {is.graph, &is.inputs});
+  if (text.empty()) text = difference_of_effects(recorded.capture(), twin);
+  if (!text.empty()) return text;
+  // One backward is recorded at first, for all results, if that is no error.
+  const RecordedFunction* const backward = recorded.recorded_backward();
+  const RecordedBackwards of_twin = twin.take_backwards();
+  if (!backward || of_twin.size() != 1) return {};
+  const RecordedFunction& other = of_twin.begin()->second->recorded;
+  text = difference_of({backward->graph, nullptr}, {other.graph, nullptr});
   return text.empty() ? text : "in its backward, " + text;
 }
 

@@ -4,7 +4,8 @@
 // runs. A recording leaves everything outside as it was, so nothing is copied or put back, and all that a run would
 // read again (weights, learning rates, draws) is a name in both. What differs between the two is what the function
 // computed differently this time: a number, an operation, a tensor from outside. The first difference in the forward is
-// reported, else the first in the backward.
+// reported, else the first in the backward. Tensors from outside are the same if they are one object, or have the same
+// bits: tensor({...}) in the function makes another one each time.
 //
 // The function's own effects on the host, such as printing, happen at each check. What opaque hooks and functions do is
 // called in runs, not recorded, and not compared.
@@ -17,8 +18,8 @@
 namespace retrograd::inline v0 {
 
 /// The first difference between what was recorded and its twin, of the same sizes: the line, the operation, and what
-/// it was. Empty if there is none.
-std::string difference_of_twin(const SizedFunction& recorded, const SizedFunction& twin);
+/// it was. Empty if there is none. Takes the twin's backwards.
+std::string difference_of_twin(const SizedFunction& recorded, FunctionCapture& twin);
 
 /// n for RETROGRAD_CHECK=twin:n, 1 for twin, 0 without the variable: a check at each n-th call.
 /// Error(bad_argument) for another text.

@@ -31,7 +31,8 @@ struct RecurrentRowTable {
   void (*rnn)(T* h, bool relu, int64_t n);
   /// products: U h of the step before.
   void (*advance)(const GatedStep<T>& step, const T* products, const T* x, const T* before, T* states);
-  /// delta = g + carry; its products with factors; and the carry to the step before, which lacks U' times them.
+  /// delta = g + carry; its products with factors; and the carry to the step before, to which the caller adds U' times
+  /// the products.
   void (*retreat)(const GatedStep<T>& step, const T* g, T* carry, T* delta, T* products);
 };
 
