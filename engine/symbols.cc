@@ -212,6 +212,7 @@ int64_t Dim::specialise() const {
 int64_t Dim::slow_hint() const { return SymbolTable::require().expr(id()).hint.i; }
 
 Dim Dim::slow(Arith op, Dim a, Dim b) {
+  if (op == Arith::mul && (a.raw_ == 0 || b.raw_ == 0)) return Dim(0);  // known without the symbol: nothing there
   if (op == Arith::mul && a.raw_ == 1) return b;
   if ((op == Arith::mul || op == Arith::div) && b.raw_ == 1) return a;
   if ((op == Arith::add || op == Arith::sub) && b.raw_ == 0) return a;

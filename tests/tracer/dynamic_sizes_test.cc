@@ -243,3 +243,10 @@ TEST_CASE("the stride of a single entry does not matter, and errors at new sizes
   for (const int64_t t : {10, 12, 14}) strided(spread(rg::Shape{t}, 1));
   CHECK_THAT(error_of([&] { strided(spread(rg::Shape{4}, 1)); }), Contains("out of range"));
 }
+
+TEST_CASE("an argument without elements stays so, whatever its other sizes: any view of it is allowed") {
+  const auto gap = [](int64_t n, int64_t m) { return rg::zeros({n, 2, m + 1}).narrow(1, 0, 0).narrow(2, 0, m); };
+  auto compiled = rg::compile([](const Tensor& x) { return x.view({0}) + 1.0; });
+  for (const auto& [n, m] : {std::pair{2, 3}, {4, 5}, {3, 7}}) CHECK(compiled(gap(n, m)).sizes() == rg::IntArray{0});
+  CHECK(compiled.stats().captures == 2);
+}
