@@ -116,14 +116,16 @@ std::string failing_guard(const SymbolTable& table, std::span<const Number> valu
 
 std::string ArgumentSizes::evaluate(const std::vector<TensorGuard>& arguments, const SymbolTable& table,
                                     std::vector<Number>& values) const {
-  // The stride of a single entry does not matter in a row-major tensor.
+  // Strides do not matter without elements, and that of a single entry not in a row-major tensor.
   const auto each = [&](const auto& f) {
-    for (size_t a = 0; a < of_.size(); ++a)
+    for (size_t a = 0; a < of_.size(); ++a) {
+      const bool is_empty = arguments[a].type.shape.numel().raw() == 0;
       for (int d = 0; d < of_[a].strides.rank(); ++d) {
         const int64_t size = arguments[a].type.shape[d].raw();
         f(a, of_[a].type.shape[d], size);
-        if (!arguments[a].is_dense || size > 1) f(a, of_[a].strides[d], arguments[a].strides[d]);
+        if (!is_empty && (!arguments[a].is_dense || size > 1)) f(a, of_[a].strides[d], arguments[a].strides[d]);
       }
+    }
   };
   each([&](size_t, Dim dim, int64_t size) {
     if (dim.is_symbolic() && dim.id() < count_) values[static_cast<size_t>(dim.id())] = Number::of(size);
