@@ -54,7 +54,8 @@ class ProgramFunction {
     const Tensors given = arguments(palette);
     Run run(program_, given, palette_from(given));
     std::erase_if(program_.steps, [&](const Step& step) {
-      if (step.kind == Kind::open || step.kind == Kind::close || step.kind == Kind::leaf) return run.regions(step), false;
+      if (step.kind == Kind::open || step.kind == Kind::close || step.kind == Kind::leaf)
+        return run.regions(step), false;
       try {
         return !run.step(step);
       } catch (const rg::Error&) {
@@ -87,7 +88,9 @@ class ProgramFunction {
     return run.results();
   }
   bool is_empty() const {
-    return std::ranges::none_of(program_.steps, [](const Step& s) { return s.kind == Kind::op || s.kind == Kind::view || s.kind == Kind::in_place; });
+    return std::ranges::none_of(program_.steps, [](const Step& s) {
+      return s.kind == Kind::op || s.kind == Kind::view || s.kind == Kind::in_place;
+    });
   }
 
  private:
@@ -102,7 +105,8 @@ class ProgramFunction {
       while (!modes_.empty()) modes_.pop_back();
     }
     void regions(const Step& step) {
-      if (step.kind == Kind::open) modes_.push_back(std::make_unique<rg::AutoGradMode>(step.name == "enable_grad"));
+      if (step.kind == Kind::open)
+        modes_.push_back(std::make_unique<rg::AutoGradMode>(step.name == "enable_grad"));
       if (step.kind == Kind::close) modes_.pop_back();
     }
     /// False if an operand is missing.
@@ -126,7 +130,8 @@ class ProgramFunction {
             step.name);
         return true;
       }
-      const Tensors made = step.kind == Kind::detach ? Tensors{args.operands[0].detach()} : find_row(step.name)->run(args);
+      const Tensors made =
+          step.kind == Kind::detach ? Tensors{args.operands[0].detach()} : find_row(step.name)->run(args);
       for (size_t i = 0; i < made.size(); ++i) {
         if (!made[i].defined()) continue;
         values_[{step.id, static_cast<int>(i)}] = made[i];
@@ -156,7 +161,8 @@ class ProgramFunction {
       const Tensor& x = arguments[argument++];
       for (size_t d = 0; d < step.ints.size() && static_cast<int64_t>(d) < x.dim(); ++d) {
         const int k = step.ints[d].palette;
-        if (k >= 0 && is_used[static_cast<size_t>(k)]) palette[static_cast<size_t>(k)] = x.size(static_cast<int64_t>(d));
+        if (k >= 0 && is_used[static_cast<size_t>(k)])
+          palette[static_cast<size_t>(k)] = x.size(static_cast<int64_t>(d));
       }
     }
     return palette;
@@ -183,7 +189,8 @@ Tensors gradients_of(const Tensors& results, const Tensors& arguments) {
   return rg::autograd::grad(roots, inputs, cotangents, {}, false, true);
 }
 
-Outcome call(const std::function<Tensors(const Tensors&)>& f, const Tensors& arguments, bool is_step, uint64_t seed) {
+Outcome call(const std::function<Tensors(const Tensors&)>& f, const Tensors& arguments, bool is_step,
+             uint64_t seed) {
   rg::manual_seed(seed);
   Outcome out;
   out.arguments = arguments;
@@ -239,7 +246,8 @@ std::string fault_of(const Program& program, rg::FunctionKind kind, Counts* coun
     try {
       plan = call(planned, function.arguments(sizes[i]), is_step, seed);
     } catch (const rg::Error& e) {
-      const bool reads_values = std::string_view(e.what()).find("may not read values") != std::string_view::npos;
+      const bool reads_values =
+          std::string_view(e.what()).find("may not read values") != std::string_view::npos;
       if (e.category() != rg::Category::unsupported && !reads_values) return std::string("error ") + e.what();
       if (counts) ++counts->refused;
       continue;
@@ -273,12 +281,15 @@ TEST_CASE("random programs as compiled functions have the bits of eager at rando
       const std::string found = fault_of(program, kind, &counts);
       if (found.empty()) continue;
       const auto word = [](const std::string& fault) { return fault.substr(0, fault.find_first_of(",:")); };
-      const Program small = shrunk(program, [&](const Program& p) { return word(fault_of(p, kind, nullptr)); });
-      FAIL_CHECK((kind == rg::FunctionKind::step ? "step: " : "function: ") << fault_of(small, kind, nullptr) << "\n" << to_string(small));
+      const Program small =
+          shrunk(program, [&](const Program& p) { return word(fault_of(p, kind, nullptr)); });
+      FAIL_CHECK((kind == rg::FunctionKind::step ? "step: " : "function: ")
+                 << fault_of(small, kind, nullptr) << "\n"
+                 << to_string(small));
     }
-  WARN(counts.functions << " functions, " << counts.calls << " calls compared, " << counts.recordings << " recordings, "
-                        << counts.eager << " calls eager, " << counts.refused << " refused; one recording for several sizes: "
-                        << counts.with_symbols);
+  WARN(counts.functions << " functions, " << counts.calls << " calls compared, " << counts.recordings
+                        << " recordings, " << counts.eager << " calls eager, " << counts.refused
+                        << " refused; one recording for several sizes: " << counts.with_symbols);
   if (asked_count() < 1000) return;
   CHECK(counts.functions > 1000);
   CHECK(counts.with_symbols > counts.functions / 4);

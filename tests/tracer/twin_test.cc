@@ -167,7 +167,8 @@ TEST_CASE("which tensor a result is, and whose .grad is set, is compared") {
   bool flag = false;
   const Tensor a = leaf({1, 2, 3}), b = leaf({1, 2, 3});
   auto chosen = rg::compile([&](const Tensor& x, const Tensor& y) { return flag ? x : y; }, kEachCall);
-  auto outside = rg::compile([&](const Tensor& x) { return std::tuple(rg::tanh(x), flag ? a : b); }, kEachCall);
+  auto outside =
+      rg::compile([&](const Tensor& x) { return std::tuple(rg::tanh(x), flag ? a : b); }, kEachCall);
   auto step = rg::compile_step(
       [&](const Tensor& x) {
         (flag ? a : b).set_grad(rg::sum(x, {0}));
