@@ -25,20 +25,23 @@ Tensor padded_with(const Tensor& x, const Tensor& lengths, double padding) {
 
 }  // namespace
 
+PackedSequence::PackedSequence(const Tensor& x, const Tensor& lengths, SourceLocation where) {
+  if (!x.defined() || !lengths.defined() || x.dim() < 2 || lengths.dim() != 1)
+    fail(Category::bad_dim, "PackedSequence",
+         fmt::format("sequences in {}, lengths {}", describe(x), describe(lengths)), where);
+  if (lengths.dtype() != kInt64)
+    fail(Category::dtype_mismatch, "PackedSequence", "lengths are int64, not " + describe(lengths), where);
+  if (!(lengths.sym_size(0) == x.sym_size(1)))
+    fail(Category::shape_mismatch, "PackedSequence",
+         fmt::format("{} for the sequences in {}", describe(lengths), describe(x)), where);
+  lengths_ = lengths.device() == x.device() ? lengths : lengths.to(x.device());
+  padded_ = padded_with(x, lengths_, 0);
+}
+
 PackedSequence pack_padded_sequence(Operand input, const Tensor& lengths, bool batch_first) {
   const NamedCall name("pack_padded_sequence", input.where());
   const Tensor& given = input.tensor();
-  if (given.dim() < 2 || lengths.dim() != 1)
-    fail(Category::bad_dim, "",
-         fmt::format("sequences in {}, lengths {}", describe(given), describe(lengths)), input.where());
-  if (lengths.dtype() != kInt64)
-    fail(Category::dtype_mismatch, "", "lengths are int64, not " + describe(lengths), input.where());
-  const Tensor x = batch_first ? given.transpose(0, 1) : given;
-  if (!(lengths.sym_size(0) == x.sym_size(1)))
-    fail(Category::shape_mismatch, "",
-         fmt::format("{} for the sequences in {}", describe(lengths), describe(given)), input.where());
-  const Tensor here = lengths.device() == x.device() ? lengths : lengths.to(x.device());
-  return {padded_with(x, here, 0), here};
+  return {batch_first && given.dim() > 1 ? given.transpose(0, 1) : given, lengths, input.where()};
 }
 
 std::pair<Tensor, Tensor> pad_packed_sequence(const PackedSequence& packed, bool batch_first,
@@ -81,7 +84,7 @@ PackedSequence pack_sequence(const Tensors& sequences, SourceLocation where) {
   const Tensor padded = pad_sequence(sequences, false, 0, where);
   std::vector<int64_t> lengths;
   for (const Tensor& s : sequences) lengths.push_back(s.size(0));
-  return {padded, tensor(lengths, {std::ssize(lengths)}, {kInt64, padded.device()})};
+  return {padded, tensor(lengths, {std::ssize(lengths)}, {kInt64, padded.device()}), where};
 }
 
 Tensors unpack_sequence(const PackedSequence& packed, SourceLocation where) {

@@ -18,10 +18,11 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::nn::utils::rnn {
 
-/// Made by pack_padded_sequence() and pack_sequence().
 class PackedSequence {
  public:
-  PackedSequence(Tensor padded, Tensor lengths) : padded_(std::move(padded)), lengths_(std::move(lengths)) {}
+  /// Of x (L, N, ...) and lengths int64 (N), which are moved to the device of x. Errors: bad_dim, dtype_mismatch,
+  /// shape_mismatch.
+  PackedSequence(const Tensor& x, const Tensor& lengths, SourceLocation where = SourceLocation::current());
   /// (L, N, ...), zeros beyond the length of each sequence.
   const Tensor& padded() const { return padded_; }
   /// int64 (N), on the device of padded().
@@ -31,8 +32,7 @@ class PackedSequence {
   Tensor padded_, lengths_;
 };
 
-/// Input (L, N, ...), with batch_first (N, L, ...); lengths int64 (N), from 0 to L. Errors: bad_dim, dtype_mismatch,
-/// shape_mismatch. A length outside the sequence is an Error(index_out_of_range) of the layer that meets it.
+/// Input (L, N, ...), with batch_first (N, L, ...); lengths int64 (N), from 0 to L. Errors: as above. A length outside the sequence is an Error(index_out_of_range) of the layer that meets it.
 PackedSequence pack_padded_sequence(Operand input, const Tensor& lengths, bool batch_first = false);
 /// The padded tensor (L, N, ...) and the lengths. Padding is filled with `padding_value`; with total_length, L becomes
 /// so many. Error(bad_argument) if total_length is less than L.

@@ -88,18 +88,12 @@ Recurrent::Result Recurrent::run(Operand input, const Tensors& state) const {
 
 Recurrent::Result Recurrent::run_packed(const PackedSequence& input, const Tensors& state,
                                         SourceLocation where) const {
-  const Tensor &x = input.padded(), &lengths = input.lengths();
-  if (!x.defined() || x.dim() != 3 || !lengths.defined() || lengths.dim() != 1)
-    fail(Category::bad_dim, config_.name, "a packed batch of sequences of vectors is needed", where);
-  if (lengths.dtype() != kInt64 || !(lengths.device() == x.device()))
-    fail(Category::bad_argument, config_.name,
-         fmt::format("lengths are int64 on the device of {}, not {}", describe(x), describe(lengths)), where);
+  const Tensor& x = input.padded();
+  if (x.dim() != 3)
+    fail(Category::bad_dim, config_.name, "sequences of vectors are needed, not " + describe(x), where);
   check_input(x, false, where);
   check_state(x, false, state, where);
-  Result result = run_layers(x, lengths, state);
-  const Tensor is_step = ops::steps_within(x.sym_size(0), lengths);
-  result.output = retrograd::where(unsqueeze(is_step, 2), result.output, 0);
-  return result;
+  return run_layers(x, input.lengths(), state);
 }
 
 // x (length, batch, in), the tensors of the state (layers * directions, batch, size).
@@ -172,26 +166,28 @@ Tensors state_of(const LSTM::State& state, SourceLocation where) {
 
 }  // namespace
 
-RNN::RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOptions o, SourceLocation where)
-    : Recurrent(parent, std::move(name),
-                {"RNN", 1, 1, in, hidden, o.num_layers, 0, o.bias, o.batch_first, o.bidirectional, o.dropout},
-                where),
-      is_relu_(o.nonlinearity == "relu") {
-  if (!is_relu_ && o.nonlinearity != "tanh")
-    fail(Category::bad_argument, "RNN", fmt::format("the nonlinearity \"{}\"", o.nonlinearity), where);
-}
-
-RNN::Output RNN::forward(Operand input, const Tensor& h_0) const {
+HiddenRecurrent::Output HiddenRecurrent::forward(Operand input, const Tensor& h_0) const {
   CallScope scope(input.where());
   Result result = run(input, state_of(h_0));
   return {result.output, result.state[0]};
 }
 
-RNN::PackedOutput RNN::forward_with_packed_input(const PackedSequence& input, const Tensor& h_0,
-                                                 SourceLocation where) const {
+HiddenRecurrent::PackedOutput HiddenRecurrent::forward_with_packed_input(const PackedSequence& input,
+                                                                         const Tensor& h_0,
+                                                                         SourceLocation where) const {
   CallScope scope(where);
   Result result = run_packed(input, state_of(h_0), where);
-  return {{result.output, input.lengths()}, result.state[0]};
+  return {{result.output, input.lengths(), where}, result.state[0]};
+}
+
+RNN::RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOptions o, SourceLocation where)
+    : HiddenRecurrent(
+          parent, std::move(name),
+          {"RNN", 1, 1, in, hidden, o.num_layers, 0, o.bias, o.batch_first, o.bidirectional, o.dropout},
+          where),
+      is_relu_(o.nonlinearity == "relu") {
+  if (!is_relu_ && o.nonlinearity != "tanh")
+    fail(Category::bad_argument, "RNN", fmt::format("the nonlinearity \"{}\"", o.nonlinearity), where);
 }
 
 Tensors RNN::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
@@ -216,7 +212,7 @@ LSTM::PackedOutput LSTM::forward_with_packed_input(const PackedSequence& input, 
                                                    SourceLocation where) const {
   CallScope scope(where);
   Result result = run_packed(input, state_of(state, where), where);
-  return {{result.output, input.lengths()}, {result.state[0], result.state[1]}};
+  return {{result.output, input.lengths(), where}, {result.state[0], result.state[1]}};
 }
 
 Tensors LSTM::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
@@ -253,22 +249,10 @@ Tensors LSTM::projected_steps(const Tensor& projected, const Tensors& before, co
 }
 
 GRU::GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOptions o, SourceLocation where)
-    : Recurrent(parent, std::move(name),
-                {"GRU", 3, 1, in, hidden, o.num_layers, 0, o.bias, o.batch_first, o.bidirectional, o.dropout},
-                where) {}
-
-GRU::Output GRU::forward(Operand input, const Tensor& h_0) const {
-  CallScope scope(input.where());
-  Result result = run(input, state_of(h_0));
-  return {result.output, result.state[0]};
-}
-
-GRU::PackedOutput GRU::forward_with_packed_input(const PackedSequence& input, const Tensor& h_0,
-                                                 SourceLocation where) const {
-  CallScope scope(where);
-  Result result = run_packed(input, state_of(h_0), where);
-  return {{result.output, input.lengths()}, result.state[0]};
-}
+    : HiddenRecurrent(
+          parent, std::move(name),
+          {"GRU", 3, 1, in, hidden, o.num_layers, 0, o.bias, o.batch_first, o.bidirectional, o.dropout},
+          where) {}
 
 // The biases of n stay apart, since r multiplies one of them only.
 Tensors GRU::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {

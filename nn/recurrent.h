@@ -89,7 +89,7 @@ class Recurrent : public Module {
 
   /// `state` has the tensors of a state, or none.
   Result run(Operand input, const Tensors& state) const;
-  /// The same for sequences of different lengths. The output is packed like the input.
+  /// The same for sequences of different lengths; the output is that of padding, too.
   Result run_packed(const PackedSequence& input, const Tensors& state, SourceLocation where) const;
 
  private:
@@ -112,14 +112,12 @@ class Recurrent : public Module {
   std::vector<OwnWeights> weights_;  // layer by layer, forward before reverse
 };
 
-/// The simple one: Elman 1990.
-class RNN : public Recurrent {
+/// Common base of RNN and GRU, whose state is h.
+class HiddenRecurrent : public Recurrent {
  public:
   struct Output {
     Tensor output, h_n;
   };
-  RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOptions options = {},
-      SourceLocation where = SourceLocation::current());
   struct PackedOutput {
     PackedSequence output;
     Tensor h_n;  // after the last step of each sequence
@@ -128,6 +126,16 @@ class RNN : public Recurrent {
   PackedOutput forward_with_packed_input(const PackedSequence& input, const Tensor& h_0 = {},
                                          SourceLocation where = SourceLocation::current()) const;
   Output operator()(Operand input, const Tensor& h_0 = {}) const { return forward(input, h_0); }
+
+ protected:
+  using Recurrent::Recurrent;
+};
+
+/// The simple one: Elman 1990.
+class RNN : public HiddenRecurrent {
+ public:
+  RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOptions options = {},
+      SourceLocation where = SourceLocation::current());
 
  private:
   Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
@@ -145,12 +153,12 @@ class LSTM : public Recurrent {
     Tensor output;
     State state;
   };
-  LSTM(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMOptions options = {},
-       SourceLocation where = SourceLocation::current());
   struct PackedOutput {
     PackedSequence output;
     State state;  // after the last step of each sequence
   };
+  LSTM(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMOptions options = {},
+       SourceLocation where = SourceLocation::current());
   /// Error(bad_argument) when one of h and c is given without the other.
   Output forward(Operand input, const State& state = {}) const;
   PackedOutput forward_with_packed_input(const PackedSequence& input, const State& state = {},
@@ -163,21 +171,10 @@ class LSTM : public Recurrent {
 };
 
 /// Cho et al. 2014. The order of the gates in the weights is r, z, n.
-class GRU : public Recurrent {
+class GRU : public HiddenRecurrent {
  public:
-  struct Output {
-    Tensor output, h_n;
-  };
   GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOptions options = {},
       SourceLocation where = SourceLocation::current());
-  struct PackedOutput {
-    PackedSequence output;
-    Tensor h_n;  // after the last step of each sequence
-  };
-  Output forward(Operand input, const Tensor& h_0 = {}) const;
-  PackedOutput forward_with_packed_input(const PackedSequence& input, const Tensor& h_0 = {},
-                                         SourceLocation where = SourceLocation::current()) const;
-  Output operator()(Operand input, const Tensor& h_0 = {}) const { return forward(input, h_0); }
 
  private:
   Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;

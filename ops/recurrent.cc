@@ -174,9 +174,7 @@ Tensor rnn(Operand projected, const Tensor& weight_hh, const Tensor& before, con
   const NamedCall name("rnn", projected.where());
   const LayerOperands wide(projected);
   const Tensor p = wide(projected.tensor()), w = wide(weight_hh), h = wide(before);
-  Rnn::Attrs attrs;
-  attrs.reverse = reverse;
-  attrs.relu = relu;
+  const Rnn::Attrs attrs{{reverse}, relu};
   return wide.back(emit<Rnn>({p.get(), w.get(), h.get(), lengths.get()}, attrs, projected.where()));
 }
 

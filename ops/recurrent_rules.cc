@@ -38,7 +38,8 @@ class Sequence {
   /// Zeros beyond the length of each sequence.
   Tensor within(const Tensor& x) const {
     if (!lengths_.defined() || !x.defined()) return x;
-    return where(unsqueeze(steps_within(x.sym_size(0), lengths_), 2), x, 0);
+    if (!is_step_.defined()) is_step_ = unsqueeze(steps_within(x.sym_size(0), lengths_), 2);
+    return where(is_step_, x, 0);
   }
   const Tensor& lengths() const { return lengths_; }
   Dim hidden() const { return hidden_; }
@@ -50,6 +51,7 @@ class Sequence {
   bool reverse_;
   Dim hidden_;
   Tensor lengths_;
+  mutable Tensor is_step_;  // made when first needed
 };
 
 Tensor joined(const Tensors& blocks) { return cat(blocks, -1); }
@@ -60,8 +62,6 @@ Tensor sigmoid_slope(const Tensor& y) { return y * (1 - y); }
 Tensor rows(const Tensor& x) { return flatten(x, 0, 1); }
 // The sum over steps and sequences of g' x, the gradient of a weight.
 Tensor weight_gradient(const Tensor& g, const Tensor& x) { return mm(t(rows(g)), rows(x)); }
-// states weight'
-Tensor times_turned(const Tensor& states, const Tensor& weight) { return linear(states, weight); }
 
 // The linear map of a cell around the values of a forward pass: see ops/recurrent.h.
 class Linearised {
@@ -116,8 +116,8 @@ class Linearised {
     Tensor weight, factors, keep;
   };
   Coefficients by_coefficients(const Tensor& delta, const Tensor& states, const Tensor& state) const {
-    const Tensor before = s_.before(states, state), h = h_of(before);
-    Coefficients d{weight_gradient(sums(delta), h), s_.within(spread(delta) * times_turned(h, weight_)), {}};
+    const Tensor before = s_.before(states, state), h = h_of(before), each = spread(delta);
+    Coefficients d{weight_gradient(s_.within(factors_ * each), h), s_.within(each * linear(h, weight_)), {}};
     if (keep_.defined()) d.keep = s_.within(kept(delta, states, before));
     return d;
   }
@@ -137,14 +137,6 @@ class Linearised {
   Tensor weight_, factors_, keep_;
 };
 
-GatedRecurrenceAttrs recurrence_attrs(const SequenceAttrs& attrs, int64_t gates, bool has_cell) {
-  GatedRecurrenceAttrs a;
-  a.reverse = attrs.reverse;
-  a.gates = gates;
-  a.has_cell = has_cell;
-  return a;
-}
-
 /// `weight`, `lengths`: their numbers among the operands.
 template <class Context>
 Sequence sequence_of(Context& c, int weight, int lengths) {
@@ -152,8 +144,8 @@ Sequence sequence_of(Context& c, int weight, int lengths) {
           c.has_operand(lengths) ? c.in(lengths).tensor() : Tensor(), c.where()};
 }
 
-/// The values before each step of a state: the saved result and the operand that it begins with. One statement each, since
-/// unpacks have an order.
+/// The values of a state before each step: the saved result, and the operand that it begins with. They are asked for one
+/// after the other, since unpacks have an order.
 template <class Context>
 Tensor before_of(Context& c, const Sequence& s, int result, int operand) {
   const Tensor states = c.out(result), first = c.in(operand).tensor();
@@ -179,7 +171,9 @@ Linearised lstm_map(const Sequence& s, const SequenceAttrs& attrs, const Tensor&
                     const Tensor& c_before, const Tensor& gates) {
   const Tensor i = s.block(gates, 0), f = s.block(gates, 1), g = s.block(gates, 2), o = s.block(gates, 3),
                y = retrograd::tanh(c);
-  return {s, recurrence_attrs(attrs, 4, true), weight,
+  return {s,
+          {attrs, 4, true},
+          weight,
           joined({g * sigmoid_slope(i), c_before * sigmoid_slope(f), i * one_minus_square(g),
                   y * sigmoid_slope(o)}),
           joined({o * one_minus_square(y), f})};
@@ -204,7 +198,9 @@ struct GruGates {
 Linearised gru_map(const Sequence& s, const SequenceAttrs& attrs, const Tensor& weight,
                    const Tensor& h_before, const GruGates& g) {
   const Tensor slope = g.slope_of_n();
-  return {s, recurrence_attrs(attrs, 3, false), weight,
+  return {s,
+          {attrs, 3, false},
+          weight,
           joined({slope * g.m * sigmoid_slope(g.r), (h_before - g.n) * sigmoid_slope(g.z), slope * g.r}),
           g.z};
 }
@@ -224,7 +220,7 @@ void Lstm::vjp(RuleContext& c) {
   Tensor direct, onward, of_h = c.grad_or_zeros(0);
   if (c.grad(2).defined()) {
     direct = s.within(c.grad(2) * lstm_slopes(s, gates));
-    onward = times_turned(direct, t(weight));
+    onward = linear(direct, t(weight));
     of_h = of_h + s.after(onward);
   }
   const Linearised::Gradients g = map.gradients(joined({of_h, c.grad_or_zeros(1)}));
@@ -241,12 +237,12 @@ void Lstm::jvp(TangentContext& c) {
                h_0 = c.tangent_or_zeros(2);
   const Linearised map = lstm_map(s, c.attrs<Attrs>(), weight, cells, s.before(cells, c_0), gates);
   Tensor sums = c.tangent_or_zeros(0);
-  if (c.needs(1)) sums = sums + times_turned(before_of(c, s, 0, 2), c.tangent(1));
+  if (c.needs(1)) sums = sums + linear(before_of(c, s, 0, 2), c.tangent(1));
   const Tensor states =
       map.tangents(s.within(map.gathered(map.factors() * sums)), joined({h_0, c.tangent_or_zeros(3)}));
   c.give(0, map.h_of(states));
   c.give(1, map.c_of(states));
-  sums = sums + times_turned(s.before(map.h_of(states), h_0), weight);
+  sums = sums + linear(s.before(map.h_of(states), h_0), weight);
   c.give(2, s.within(lstm_slopes(s, gates) * sums));
 }
 
@@ -263,7 +259,7 @@ void Gru::vjp(RuleContext& c) {
     of_n = g.n * one_minus_square(gates.n);
     direct = joined({(g.r + gates.m * of_n) * sigmoid_slope(gates.r), g.z * sigmoid_slope(gates.z),
                      g.m + gates.r * of_n});
-    onward = times_turned(direct, t(weight));
+    onward = linear(direct, t(weight));
     of_h = of_h + s.after(onward);
   }
   const Linearised::Gradients g = map.gradients(of_h);
@@ -278,18 +274,18 @@ void Gru::vjp(RuleContext& c) {
 
 void Gru::jvp(TangentContext& c) {
   const Sequence s = sequence_of(c, 1, 4);
-  const Tensor weight = c.in(1).tensor(), before = before_of(c, s, 0, 2),
-               h_0 = c.tangent_or_zeros(2), projected = c.tangent_or_zeros(0);
+  const Tensor weight = c.in(1).tensor(), before = before_of(c, s, 0, 2), h_0 = c.tangent_or_zeros(2),
+               projected = c.tangent_or_zeros(0);
   const GruGates gates(s, c.out(1));
   const Linearised map = gru_map(s, c.attrs<Attrs>(), weight, before, gates);
   const Tensor of_n = s.block(projected, 2);
   Tensor m = c.needs(3) ? expand_to(Operand(c.tangent(3), c.where()), c.out_type().shape) : zeros_like(of_n);
   Tensor sums = joined({narrow(projected, -1, 0, 2 * s.hidden()), m});  // in r, z and m
-  if (c.needs(1)) sums = sums + times_turned(before, c.tangent(1));
+  if (c.needs(1)) sums = sums + linear(before, c.tangent(1));
   const Tensor states =
       map.tangents(s.within(map.gathered(map.factors() * sums) + gates.slope_of_n() * of_n), h_0);
   c.give(0, states);
-  sums = sums + times_turned(s.before(states, h_0), weight);
+  sums = sums + linear(s.before(states, h_0), weight);
   const Tensor r = sigmoid_slope(gates.r) * s.block(sums, 0);
   m = s.block(sums, 2);
   c.give(1, s.within(joined({r, sigmoid_slope(gates.z) * s.block(sums, 1),
@@ -299,11 +295,8 @@ void Gru::jvp(TangentContext& c) {
 namespace {
 
 Linearised rnn_map(const Sequence& s, const Rnn::Attrs& attrs, const Tensor& weight, const Tensor& h) {
-  return {s,
-          recurrence_attrs(attrs, 1, false),
-          weight,
-          attrs.relu ? where(le(h, 0), 0, ones_like(h)) : one_minus_square(h),
-          {}};
+  return {
+      s, {attrs, 1, false}, weight, attrs.relu ? where(le(h, 0), 0, ones_like(h)) : one_minus_square(h), {}};
 }
 
 }  // namespace
@@ -328,7 +321,7 @@ void Rnn::jvp(TangentContext& c) {
   const Tensor weight = c.in(1).tensor();
   const Linearised map = rnn_map(s, c.attrs<Attrs>(), weight, c.out());
   Tensor sums = c.tangent_or_zeros(0);
-  if (c.needs(1)) sums = sums + times_turned(before_of(c, s, 0, 2), c.tangent(1));
+  if (c.needs(1)) sums = sums + linear(before_of(c, s, 0, 2), c.tangent(1));
   c.give(0, map.tangents(s.within(map.factors() * sums), c.tangent_or_zeros(2)));
 }
 
@@ -377,8 +370,8 @@ void GatedRecurrence::jvp(TangentContext& c) {
   const Linearised map = map_of(s, c);
   const Tensor before = before_of(c, s, 0, 4), h = map.h_of(before);
   Tensor blocks, x;
-  if (c.needs(0)) blocks = map.factors() * times_turned(h, c.tangent(0));
-  if (c.needs(1)) blocks = plus(blocks, c.tangent(1) * times_turned(h, map.weight()));
+  if (c.needs(0)) blocks = map.factors() * linear(h, c.tangent(0));
+  if (c.needs(1)) blocks = plus(blocks, c.tangent(1) * linear(h, map.weight()));
   if (blocks.defined()) x = map.gathered(blocks);
   if (c.needs(2)) x = plus(x, map.kept(c.tangent(2), c.out(), before));
   c.give(0, map.tangents(plus(s.within(x), c.tangent_or_zeros(3)), c.tangent_or_zeros(4)));
@@ -404,8 +397,8 @@ void GatedRecurrenceBackward::jvp(TangentContext& c) {
   const Tensor& delta = c.out();
   const Tensor none = zeros_like(map.h_of(delta));
   Tensor of_h, of_c, g = c.tangent(3);
-  if (c.needs(0)) of_h = times_turned(map.sums(delta), t(c.tangent(0)));
-  if (c.needs(1)) of_h = plus(of_h, times_turned(s.within(c.tangent(1) * map.spread(delta)), t(map.weight())));
+  if (c.needs(0)) of_h = linear(map.sums(delta), t(c.tangent(0)));
+  if (c.needs(1)) of_h = plus(of_h, linear(s.within(c.tangent(1) * map.spread(delta)), t(map.weight())));
   if (c.needs(2)) {
     const Tensor keep = s.within(c.tangent(2));
     of_c = map.c_of(keep) * map.c_of(delta);

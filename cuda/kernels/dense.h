@@ -18,8 +18,7 @@ class DenseTensor {
     room_.emplace(x.numel().raw() * static_cast<int64_t>(element_size(x.dtype())), op);
     copy_ = TensorImpl::make();
     copy_->alias(x);
-    int64_t step = 1;
-    for (int d = x.rank() - 1; d >= 0; step *= x.shape()[d--].raw()) copy_->mutable_strides()[d] = step;
+    contiguous_strides(x.shape(), copy_->mutable_strides());
     copy_->set_storage_offset(0);
     copy_->set_storage(Storage::wrap(room_->data(), 0, nullptr, nullptr));
   }

@@ -293,6 +293,7 @@ TEST_CASE("random programs as compiled functions have the bits of eager at rando
   if (asked_count() < 1000) return;
   CHECK(counts.functions > 1000);
   CHECK(counts.with_symbols > counts.functions / 4);
+  CHECK(counts.refused < counts.calls / 5);
 }
 
 }  // namespace fuzz

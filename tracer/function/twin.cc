@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -15,20 +16,14 @@ namespace {
 
 std::string place(const ir::Node& node) { return node.where ? to_string(node.where) : "an unknown line"; }
 
-// A graph with what its inputs are bound to.
-struct Bound {
-  const ir::Graph& graph;
-  const std::vector<RecordedFunction::Input>* inputs;  // null: not compared
-
-  std::string text(const ir::Node& node) const {
-    const SymbolTable::Scope symbols(const_cast<SymbolTable*>(&graph.symbols));
-    return ir::to_string(graph, node);
-  }
-  std::string attrs(const ir::Node& node) const {
-    const SymbolTable::Scope symbols(const_cast<SymbolTable*>(&graph.symbols));
-    return ir::attrs_text(*node.op, node.attrs);
-  }
-};
+std::string text_of(const ir::Graph& graph, const ir::Node& node) {
+  const SymbolTable::Scope symbols(const_cast<SymbolTable*>(&graph.symbols));
+  return ir::to_string(graph, node);
+}
+std::string attrs_of(const ir::Graph& graph, const ir::Node& node) {
+  const SymbolTable::Scope symbols(const_cast<SymbolTable*>(&graph.symbols));
+  return ir::attrs_text(*node.op, node.attrs);
+}
 
 // Constants that the function makes, and cells for memory that it writes to, are other objects in each recording.
 bool is_same_tensor(const Tensor& a, const Tensor& b) {
@@ -50,52 +45,50 @@ bool is_same_input(const RecordedFunction::Input& a, const RecordedFunction::Inp
          a.grad_of_argument == b.grad_of_argument && a.leaf == b.leaf;
 }
 
-// How the input that a value is differs; empty if it is none, or the same.
-std::string difference_of_operand(const Bound& was, const Bound& is, ir::ValueId value) {
-  if (!was.inputs) return {};
-  const std::vector<ir::Input>& all = was.graph.inputs();
-  for (size_t i = 0; i < all.size() && i < is.graph.inputs().size(); ++i) {
-    if (all[i].kind != ir::Input::Kind::tensor || all[i].value != value) continue;
-    if (is_same_input((*was.inputs)[i], (*is.inputs)[i])) return {};
-    const Tensor &before = (*was.inputs)[i].captured, &now = (*is.inputs)[i].captured;
-    const auto name = [](const Tensor& t) {
-      return t.defined() ? describe(t) : std::string("another input");
-    };
-    return fmt::format("another tensor from outside, {}, where the recording has {}", name(now),
-                       name(before));
+// Values that are inputs of both graphs and bound differently; how, in words.
+using OtherInputs = std::unordered_map<ir::ValueId, std::string>;
+
+OtherInputs other_inputs(const RecordedFunction& was, const RecordedFunction& is) {
+  OtherInputs others;
+  const auto name = [](const Tensor& t) { return t.defined() ? describe(t) : std::string("another input"); };
+  for (size_t i = 0; i < std::min(was.inputs.size(), is.inputs.size()); ++i) {
+    const ir::Input& input = was.graph.inputs()[i];
+    if (input.kind != ir::Input::Kind::tensor || is_same_input(was.inputs[i], is.inputs[i])) continue;
+    others[input.value] = fmt::format("another tensor from outside, {}, where the recording has {}",
+                                      name(is.inputs[i].captured), name(was.inputs[i].captured));
   }
-  return {};
+  return others;
 }
 
-std::string difference_of_node(const Bound& was, const ir::Node& a, const Bound& is, const ir::Node& b) {
+std::string difference_of_node(const ir::Graph& was, const ir::Node& a, const ir::Graph& is,
+                               const ir::Node& b, const OtherInputs& others) {
   if (a.op != b.op)
     return fmt::format("{} at {} is where the recording has {} at {}", b.op->name, place(b), a.op->name,
                        place(a));
   const auto of = [&](const std::string& what) {
     return fmt::format("{} at {} has {}", b.op->name, place(b), what);
   };
-  if (const std::string now = is.attrs(b), before = was.attrs(a); now != before)
+  if (const std::string now = attrs_of(is, b), before = attrs_of(was, a); now != before)
     return of(fmt::format("{{{}}} where the recording has {{{}}}", now, before));
-  const std::span<const ir::ValueId> x = was.graph.operands(a), y = is.graph.operands(b);
+  const std::span<const ir::ValueId> x = was.operands(a), y = is.operands(b);
   for (size_t i = 0; i < x.size() && i < y.size(); ++i)
-    if (const std::string other = x[i] == y[i] ? difference_of_operand(was, is, x[i]) : std::string();
-        !other.empty())
-      return of(other);
-  if (!std::ranges::equal(x, y) || is.text(b) != was.text(a))
-    return of(fmt::format("other operands: {} where the recording has {}", is.text(b), was.text(a)));
+    if (const auto other = others.find(x[i]); x[i] == y[i] && other != others.end()) return of(other->second);
+  const std::string now = text_of(is, b), before = text_of(was, a);
+  if (!std::ranges::equal(x, y) || now != before)
+    return of(fmt::format("other operands: {} where the recording has {}", now, before));
   return {};
 }
 
-std::string difference_of(const Bound& was, const Bound& is) {
-  const std::vector<ir::Node>&a = was.graph.nodes(), &b = is.graph.nodes();
+std::string difference_of(const ir::Graph& was, const ir::Graph& is, const OtherInputs& others) {
+  const std::vector<ir::Node>&a = was.nodes(), &b = is.nodes();
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    if (std::string text = difference_of_node(was, a[i], is, b[i]); !text.empty()) return text;
+    if (std::string text = difference_of_node(was, a[i], is, b[i], others); !text.empty()) return text;
   if (a.size() < b.size())
     return fmt::format("{} at {} follows, where the recording ends", b[a.size()].op->name,
                        place(b[a.size()]));
   if (b.size() < a.size())
     return fmt::format("{} at {} of the recording is missing", a[b.size()].op->name, place(a[b.size()]));
-  return was.graph.outputs() == is.graph.outputs() ? "" : "the results are other values";
+  return was.outputs() == is.outputs() ? "" : "the results are other values";
 }
 
 bool is_same_result(const ResultBinding& a, const ResultBinding& b) {
@@ -121,7 +114,9 @@ std::string difference_of_effects(const FunctionCapture& recorded, const Functio
            x.location.output == y.location.output;
   };
   if (!std::ranges::equal(a.grads, b.grads, same_grad)) return "another .grad is set";
-  const auto same_write = [](const auto& x, const auto& y) { return x.input == y.input && x.output == y.output; };
+  const auto same_write = [](const auto& x, const auto& y) {
+    return x.input == y.input && x.output == y.output;
+  };
   return std::ranges::equal(a.writes, b.writes, same_write) ? "" : "other tensors are written to";
 }
 
@@ -129,7 +124,7 @@ std::string difference_of_effects(const FunctionCapture& recorded, const Functio
 
 std::string difference_of_twin(const SizedFunction& recorded, FunctionCapture& twin) {
   const RecordedFunction &was = recorded.capture().recorded(), &is = twin.recorded();
-  std::string text = difference_of({was.graph, &was.inputs}, {is.graph, &is.inputs});
+  std::string text = difference_of(was.graph, is.graph, other_inputs(was, is));
   if (text.empty()) text = difference_of_effects(recorded.capture(), twin);
   if (!text.empty()) return text;
   // One backward is recorded at first, for all results, if that is no error.
@@ -137,7 +132,7 @@ std::string difference_of_twin(const SizedFunction& recorded, FunctionCapture& t
   const RecordedBackwards of_twin = twin.take_backwards();
   if (!backward || of_twin.size() != 1) return {};
   const RecordedFunction& other = of_twin.begin()->second->recorded;
-  text = difference_of({backward->graph, nullptr}, {other.graph, nullptr});
+  text = difference_of(backward->graph, other.graph, {});
   return text.empty() ? text : "in its backward, " + text;
 }
 

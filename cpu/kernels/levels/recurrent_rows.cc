@@ -1,8 +1,6 @@
 // Steps of recurrent cells for one instruction-set level: see cpu/kernels/levels/recurrent_rows.h.
 //
-// each_register() calls a body for the registers of a row; the last one may be partly filled, so that all elements are
-// computed by the same instructions. Only plain loops here: nothing of the standard library, no throw (tools/isa.bzl
-// says why).
+// Only plain loops here: nothing of the standard library, no throw (tools/isa.bzl says why).
 #include "cpu/kernels/levels/recurrent_rows.h"
 
 #include "cpu/kernels/levels/row_lanes.h"
@@ -11,31 +9,9 @@
 namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
-// The elements [at, at + count) of rows.
-template <class T>
-struct Part {
-  int64_t at, count;
-  Vec<T> load(const T* row) const {
-    return count == Vec<T>::size ? Vec<T>::load(row + at) : load_part(row + at, count, T(0));
-  }
-  void store(T* row, Vec<T> v) const {
-    if (count == Vec<T>::size)
-      v.store(row + at);
-    else
-      store_part(v, row + at, count);
-  }
-};
-
-template <class T, class F>
-[[gnu::always_inline]] inline void each_register(int64_t n, const F& f) {
-  int64_t i = 0;
-  for (; i + Vec<T>::size <= n; i += Vec<T>::size) f(Part<T>{i, Vec<T>::size});
-  if (i < n) f(Part<T>{i, n - i});
-}
-
 template <class T>
 void lstm(T* gates, const T* c_before, T* c, T* h, int64_t n) {
-  each_register<T>(n, [=](const Part<T>& part) {
+  each_register<T>(0, n, [=](const Part<T>& part) {
     Vec<T> gate[4], state = part.load(c_before);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) gate[k] = part.load(gates + k * n);
@@ -49,7 +25,7 @@ void lstm(T* gates, const T* c_before, T* c, T* h, int64_t n) {
 
 template <class T>
 void gru(const T* projected, const T* bias, const T* before, T* gates, T* h, int64_t n) {
-  each_register<T>(n, [=](const Part<T>& part) {
+  each_register<T>(0, n, [=](const Part<T>& part) {
     Vec<T> p[3], gate[4];
 #pragma GCC unroll 3
     for (int k = 0; k < 3; ++k) {
@@ -65,13 +41,13 @@ void gru(const T* projected, const T* bias, const T* before, T* gates, T* h, int
 
 template <class T>
 void rnn(T* h, bool relu, int64_t n) {
-  each_register<T>(n, [=](const Part<T>& part) { part.store(h, ops::rnn_cell(part.load(h), relu)); });
+  each_register<T>(0, n, [=](const Part<T>& part) { part.store(h, ops::rnn_cell(part.load(h), relu)); });
 }
 
 template <class T>
 void advance(const GatedStep<T>& step, const T* products, const T* x, const T* before, T* states) {
   const int64_t n = step.n;
-  each_register<T>(n, [=, &step](const Part<T>& part) {
+  each_register<T>(0, n, [=, &step](const Part<T>& part) {
     const auto product = [&](int64_t k) {
       return part.load(step.factors + k * n) * part.load(products + k * n);
     };
@@ -88,7 +64,7 @@ void advance(const GatedStep<T>& step, const T* products, const T* x, const T* b
 template <class T>
 void retreat(const GatedStep<T>& step, const T* g, T* carry, T* delta, T* products) {
   const int64_t n = step.n;
-  each_register<T>(n, [=, &step](const Part<T>& part) {
+  each_register<T>(0, n, [=, &step](const Part<T>& part) {
     const auto multiply = [&](int64_t k, Vec<T> d) {
       part.store(products + k * n, part.load(step.factors + k * n) * d);
     };

@@ -1,6 +1,7 @@
 // Loops over contiguous rows in vector registers, for sources that are compiled once per instruction-set
 // level (see cpu/vec/vec.h).
 //
+//   each_register   calls a body for each register of elements of several rows
 //   Sweep   maps inputs to outputs and sums terms on the way
 //   Chains  folds by any function, in four chains; fold() does so for a whole row
 //
@@ -23,6 +24,29 @@ Vec<T> load_part(const T* p, int64_t count, T fill) {
 template <class T>
 void store_part(Vec<T> v, T* p, int64_t count) {
   native_store_part(p, count, v.v);
+}
+
+/// A register of rows: their elements [at, at + count).
+template <class T>
+struct Part {
+  int64_t at, count;
+  Vec<T> load(const T* row) const {
+    return count == Vec<T>::size ? Vec<T>::load(row + at) : load_part(row + at, count, T(0));
+  }
+  void store(T* row, Vec<T> v) const {
+    if (count == Vec<T>::size)
+      v.store(row + at);
+    else
+      store_part(v, row + at, count);
+  }
+};
+
+/// Calls f(part) for the registers from begin to end; the last may be partly filled, so that all elements are computed
+/// by the same instructions.
+template <class T, class F>
+[[gnu::always_inline]] inline void each_register(int64_t begin, int64_t end, const F& f) {
+  for (; begin + Vec<T>::size <= end; begin += Vec<T>::size) f(Part<T>{begin, Vec<T>::size});
+  if (begin < end) f(Part<T>{begin, end - begin});
 }
 
 /// The lanes of v below `count`, zeros beyond.
