@@ -72,7 +72,8 @@ enum class Trait : uint32_t {
   updates = 256,     // an optimizer's step: result k may be computed into the memory of operand k
   checks = 512,  // fails for some values of its operands (an index, a singular matrix): runs even if unused
   fresh = 1024,  // of an op that runs on the host: results have new memory, and no operand is kept
-  overwrites = 2048  // the result may be computed into the memory of operand 0
+  overwrites = 2048,  // the result may be computed into the memory of operand 0
+  row_major = 4096    // the result, even if it shares memory, is row-major where operand 0 is
 };
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }
 constexpr uint32_t operator|(uint32_t a, Trait b) { return a | static_cast<uint32_t>(b); }

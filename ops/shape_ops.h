@@ -17,6 +17,7 @@ struct View {
 
 /// The same view of the same memory.
 struct Alias : View {
+  static constexpr uint32_t traits = View::traits | Trait::row_major;
   static constexpr std::string_view name = "alias", doc = "the tensor itself, as another view";
   static constexpr std::string_view example = "f32[2,3] : f32[2,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -48,6 +49,7 @@ struct Expand : View {
 /// Another shape of the same elements in row-major order, on the same memory.
 struct Reshape : View {
   using Attrs = ShapeAttrs;
+  static constexpr uint32_t traits = View::traits | Trait::row_major;
   static constexpr std::string_view name = "view", doc = "the same elements in another shape, without a copy";
   static constexpr std::string_view example = "f32[2,3] {size=[6]} : f32[6]";
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -85,7 +87,7 @@ struct Contiguous : Clone {
   static constexpr std::string_view name = "contiguous",
                                     doc = "row-major memory, by a copy only where needed";
   static constexpr std::string_view example = "f32[2,3] : f32[2,3]";
-  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr uint32_t traits = Trait::pure | Trait::row_major;
   static void run_on_host(const Call& call, Tensor* results);
 };
 

@@ -30,7 +30,7 @@ std::span<const Rewrite> simplifications() {
 bool is_row_major(const Match& m, ValueId v) {
   for (const Node* node = m.giver(v); node; node = m.giver(m.operand(*node, 0))) {
     if (ir::makes_memory(*node->op) || node->op == &op<ops::Contiguous>) return true;
-    if (node->op != &op<ops::Reshape> && node->op != &op<ops::Alias>) return false;
+    if (!node->op->is(Trait::row_major)) return false;
   }
   return false;
 }

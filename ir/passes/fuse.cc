@@ -7,6 +7,7 @@
 #include "engine/bookkeeping.h"
 #include "engine/each_field.h"
 #include "ir/passes/join_updates.h"
+#include "ir/passes/memory_classes.h"
 #include "ir/replay.h"
 
 namespace retrograd::inline v0::ir {
@@ -56,9 +57,11 @@ class Grouper {
         waits_in_(static_cast<size_t>(graph.value_count()), -1),
         reduced_(waits_in_.size()),
         reader_(waits_in_.size(), -1),
-        reduction_(waits_in_.size(), -1) {
+        reduction_(waits_in_.size(), -1),
+        at_(graph.nodes().size()) {
     result_.order.reserve(graph.nodes().size());
     result_.group.reserve(graph.nodes().size());
+    find_roles();
     find_reductions();
   }
 
@@ -100,13 +103,27 @@ class Grouper {
     result_.group.push_back(group);
   }
 
-  // Sets the roles of all nodes and the reductions of each value, before the first node is processed.
+  // Sets the roles of all nodes, before the first is processed. A reduction of a value that may have another layout
+  // than row-major has none: its kernel adds in an order that depends on the layout, a group does not.
+  void find_roles() {
+    std::vector<uint8_t> is_row_major(waits_in_.size());
+    const auto lies_row_major = [&](ValueId v) { return v != kNoValue && is_row_major[static_cast<size_t>(v)]; };
+    for (size_t i = 0; i < at_.size(); ++i) {
+      const Node& node = graph_.nodes()[i];
+      const auto operands = graph_.operands(node);
+      const bool first = !operands.empty() && lies_row_major(operands[0]);
+      at_[i].role = fused_role(graph_, node, options_.executor);
+      if (at_[i].role != FusedRole::elementwise && !first) at_[i].role = FusedRole::none;
+      if (gives_row_major(*node.op, first))
+        std::fill_n(is_row_major.begin() + node.first_result, node.results, uint8_t{1});
+    }
+  }
+
+  // Sets the reductions of each value, before the first node is processed.
   void find_reductions() {
-    at_.resize(graph_.nodes().size());
     int32_t stretch = 0;
     for (size_t i = at_.size(); i-- > 0;) {
       const Node& node = graph_.nodes()[i];
-      at_[i].role = fused_role(graph_, node, options_.executor);
       at_[i].stretch = stretch;
       if (!node.op->is(Trait::pure) || (options_.stops && options_.stops(i))) ++stretch;
       if (at_[i].role == FusedRole::none || at_[i].role == FusedRole::elementwise) continue;

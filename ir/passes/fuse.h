@@ -12,7 +12,7 @@
 // group has one iteration space, to which other operands broadcast. A reduction of a value of that space ends in the
 // group; nothing in the group uses it. When a group is emitted it also takes later reductions of its values, up to the
 // next effect: for example, that of a bias, which follows the matrix products of its layer. Reductions of a group are
-// over the same dims of one dtype. No group waits for another: the operands of a node from outside its group are
+// over the same dims of one dtype, and of values that are row-major whatever the layout of inputs. No group waits for another: the operands of a node from outside its group are
 // computed before. Hence the order is one in which nodes may run.
 //
 // Limits: nodes of one result; a view of a value ends its group; a group of one node is no group. Groups of updates

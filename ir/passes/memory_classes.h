@@ -32,6 +32,10 @@ struct OutsideWrite {
 inline bool makes_memory(const OpInfo& op) {
   return op.is(Trait::pure) && !op.is(Trait::view) && (!op.run_on_host || op.is(Trait::fresh));
 }
+/// Whether the results of a node are row-major, whatever the layout of its inputs. `first`: whether operand 0 is.
+inline bool gives_row_major(const OpInfo& op, bool first) {
+  return makes_memory(op) || (op.is(Trait::row_major) && first);
+}
 /// Whether result r of a node may be computed in the memory of operand o, if they have one type: element by element, or
 /// because the op says so (Trait::updates counts the present operands, Trait::overwrites means operand 0).
 inline bool may_lie_over(const OpInfo& op, std::span<const ValueId> operands, size_t o, int r) {

@@ -272,6 +272,20 @@ TEST_CASE("a reduction ends in the group, and what uses it is in another") {
                 "return %2, %3, %4\n") == "[neg sum] [sum mean]");
 }
 
+// The kernel of a reduction adds in an order that depends on the layout of its operand: see row_reducer.h.
+TEST_CASE("a reduction of a value that may have any layout is in no group") {
+  const auto sum_of = [](const std::string& view) {
+    return "%2 = " + view + "\n%3 = sum %2 {dim=[1], keepdim=true} : f32[6,1]\n%4 = neg %2 : f32[6,4]\n" +
+           "return %3, %4\n";
+  };
+  CHECK(grouped("%0: f32[6,4]", "%1 = neg %0 : f32[6,4]\n%2 = sum %0 {dim=[1], keepdim=true} : f32[6,1]\nreturn %1, %2\n") ==
+        "neg sum");
+  CHECK(grouped("%0: f32[4,6]", "%1 = neg %0 : f32[4,6]\n" + sum_of("permute %1 {dims=[1,0]} : f32[6,4]")) == "neg permute sum neg");
+  CHECK(grouped("%0: f32[24]",
+                "%1 = neg %0 : f32[24]\n" + sum_of("view %1 {size=[6,4]} : f32[6,4]")) ==
+        "neg view [sum neg]");
+}
+
 TEST_CASE("a group takes along reductions of its values that stand further on") {
   const std::string inputs = "%0: f32[4,6], %1: f32[6,4], %2: f32[6], $3: hook",
                     neg = "%4 = neg %0 : f32[4,6]\n", mm = "%5 = mm %4, %1 : f32[4,4]\n",

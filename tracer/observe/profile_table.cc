@@ -124,7 +124,7 @@ std::string Profile::table() const {
   const std::vector<Row> rows = rows_of(slices_of(*this));
   int64_t sum = 0, count = 0;
   for (const Row& row : rows) sum += row.ns, count += row.count;
-  constexpr std::string_view line = "{:<28}{:>8}{:>12}{:>9}{:>9}{:>9}\n";
+  constexpr std::string_view line = "{:<28} {:>7} {:>11} {:>8} {:>8} {:>8}\n";
   const auto share = [&](int64_t ns) {
     return sum ? fmt::format("{:.1f} %", 100 * static_cast<double>(ns) / static_cast<double>(sum)) : "-";
   };
