@@ -7,8 +7,9 @@
 //
 //   RETROGRAD_FUZZ_COUNT=10000 RETROGRAD_FUZZ_SEED=7 ./bazelw run //tests/fuzz:function_fuzz_test
 //
-// Not compared: strides of results.
+// Not compared: strides of results, bits of NaNs.
 #include <catch2/catch.hpp>
+#include <sstream>
 
 #include "engine/inplace.h"
 #include "tests/fuzz/asked.h"
@@ -176,10 +177,15 @@ struct Outcome {
   Tensors results, arguments, gradients;
 };
 
-Tensors gradients_of(const Tensors& results, const Tensors& arguments) {
+// Gradients of a result in the memory of an argument meet those of the function's own uses of it in another order than
+// eagerly (docs/compile.md, "Gradients of an argument"): `all` includes them.
+Tensors gradients_of(const Tensors& results, const Tensors& arguments, bool all) {
   Tensors roots, inputs, cotangents;
+  const auto is_view = [&](const Tensor& r) {
+    return std::ranges::any_of(arguments, [&](const Tensor& a) { return a.impl().storage() == r.impl().storage(); });
+  };
   for (const Tensor& r : results)
-    if (r.requires_grad() && r.is_floating_point() && leaf_state(r) == LeafState::inner) {
+    if (r.requires_grad() && r.is_floating_point() && leaf_state(r) == LeafState::inner && (all || !is_view(r))) {
       roots.push_back(r);
       cotangents.push_back(rg::ones_like(r.detach()) * (0.5 + 0.25 * static_cast<double>(roots.size() % 5)));
     }
@@ -195,15 +201,35 @@ Outcome call(const std::function<Tensors(const Tensors&)>& f, const Tensors& arg
   Outcome out;
   out.arguments = arguments;
   out.results = f(arguments);
-  if (!is_step) out.gradients = gradients_of(out.results, arguments);
+  if (!is_step) out.gradients = gradients_of(out.results, arguments, false);
   return out;
 }
 
-std::string difference(const Tensors& eager, const Tensors& other, const char* what) {
-  if (eager.size() != other.size()) return std::string("as many ") + what;
-  for (size_t i = 0; i < eager.size(); ++i)
-    if (!rg::testing::same_bits(eager[i], other[i])) return what;
+// Bit for bit, but NaNs are alike.
+bool same(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined() || !a.is_floating_point()) return rg::testing::same_bits(a, b);
+  const rg::NoGradGuard guard;
+  const auto numbers = [](const Tensor& x) { return rg::where(rg::isnan(x), rg::zeros_like(x), x); };
+  return a.sizes() == b.sizes() && rg::testing::same_bits(rg::isnan(a), rg::isnan(b)) &&
+         rg::testing::same_bits(numbers(a), numbers(b));
+}
+
+std::string difference(const Tensors& eager, const Tensors& other, const std::string& what) {
+  if (eager.size() != other.size()) return "as many " + what;
+  for (size_t i = 0; i < eager.size(); ++i) {
+    if (same(eager[i], other[i])) continue;
+    std::ostringstream text;
+    text << what << ": number " << i;
+    if (eager[i].defined() && other[i].defined()) text << ", " << eager[i].detach() << "\nand " << other[i].detach();
+    return text.str();
+  }
   return {};
+}
+
+std::string types_of(const Tensors& arguments) {
+  std::string text;
+  for (const Tensor& a : arguments) text += " " + to_string(a.impl().type());
+  return text;
 }
 
 struct Counts {
@@ -226,7 +252,7 @@ std::string fault_of(const Program& program, rg::FunctionKind kind, Counts* coun
   const auto body = [&](const Tensors& arguments) {
     Tensors results = function(arguments);
     if (!is_step) return results;
-    const Tensors gradients = gradients_of(results, arguments);
+    const Tensors gradients = gradients_of(results, arguments, true);
     for (Tensor& r : results) r = r.detach();
     for (const Tensor& g : gradients)
       if (g.defined()) results.push_back(g);
@@ -257,6 +283,7 @@ std::string fault_of(const Program& program, rg::FunctionKind kind, Counts* coun
     fault = difference(eager.results, plan.results, "results");
     if (fault.empty()) fault = difference(eager.arguments, plan.arguments, "arguments");
     if (fault.empty()) fault = difference(eager.gradients, plan.gradients, "gradients");
+    if (!fault.empty()) fault += "\nfor" + types_of(function.arguments(sizes[i]));
     if (counts) ++counts->calls;
   }
   if (counts) {

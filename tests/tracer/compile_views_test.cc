@@ -59,6 +59,33 @@ TEST_CASE("as_strided of a written argument that is not row-major") {
   });
 }
 
+// Planning asks kernels and views about their operands before there is memory.
+TEST_CASE("views that only the layout of an argument allows, before kernels with temporary memory") {
+  const Tensor x = rg::transpose(spread({3, 1, 6}, 3), 0, 2).detach();
+  same([&](const auto& call) {
+    return call(
+        [](const Tensor& a) {
+          return Tensors{rg::sort(rg::reshape(rg::permute(a, {2, 0, 1}), {2, 9}), 0).values};
+        },
+        x);
+  });
+  same([&](const auto& call) {
+    return call(
+        [](const Tensor& a) {
+          const Tensor rows = rg::as_strided(rg::permute(a, {2, 0, 1}), {3, 6}, {6, 1});
+          return Tensors{rg::mm(rows, rg::transpose(rows, 0, 1))};
+        },
+        x);
+  });
+}
+
+TEST_CASE("reductions of an argument that is not row-major, beside other ops on it") {
+  const Tensor x = rg::transpose(spread({64, 24}, 3), 0, 1).detach();
+  same([&](const auto& call) {
+    return call([](const Tensor& a) { return Tensors{rg::floor(a), rg::mean(a, {1}), rg::sum(a, {0})}; }, x);
+  });
+}
+
 TEST_CASE("the gradient of a view arrives at the base that was written to in the same function") {
   same([](const auto& call) {
     const Tensor x = parameter({2, 3});

@@ -265,7 +265,8 @@ void RecordedMemory::write(TensorImpl& self, const Tensor& result, SourceLocatio
          "a recorded function gives a tensor from outside a history. Hint: use no_grad, or detach", where);
   }
   of_.inputs().need_input(root);
-  if (same_geometry(self, *root.cell))
+  // A value without the layout of its memory has other bits where a kernel adds in the order of memory.
+  if (same_geometry(self, *root.cell) && root.cell->is_contiguous())
     root.value = value;
   else
     root.value = relate(ops::info<ops::AsStridedScatter>, root, self, computed(self.type(), value));

@@ -66,13 +66,13 @@ void SizedFunction::plan_forward(const Tensors& arguments) {
   ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
   std::optional<int64_t> waste;
   if (capture_->kind() == FunctionKind::step) waste = arena_waste(recorded_, planned_, groups);
-  plan_ = plan_of(planned_, numbers_, written_inputs(arguments), waste, &groups);
+  const std::vector<ir::Binding> bindings = bind(arguments);
+  plan_ = plan_of(planned_, numbers_, bindings, written_inputs(bindings), waste, &groups);
 }
 
 // Row-major memory that nothing else is bound to.
-std::vector<WrittenInput> SizedFunction::written_inputs(const Tensors& arguments) const {
+std::vector<WrittenInput> SizedFunction::written_inputs(std::span<const ir::Binding> bindings) const {
   std::vector<WrittenInput> written;
-  const std::vector<ir::Binding> bindings = bind(arguments);
   std::unordered_map<const Storage*, int> bound;  // how often
   for (const ir::Binding& b : bindings)
     if (b.tensor.defined()) ++bound[b.tensor.impl().storage().get()];

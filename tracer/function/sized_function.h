@@ -59,9 +59,9 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
 
   void make_plans(const Tensors& arguments);
   void plan_forward(const Tensors& arguments);
+  std::vector<WrittenInput> written_inputs(std::span<const ir::Binding> bindings) const;
 
   // Of a run:
-  std::vector<WrittenInput> written_inputs(const Tensors& arguments) const;
   Tensors run(const Tensors& arguments, NumbersOfRun& read, SourceLocation where);
   Tensors run_plans(const Tensors& arguments, const std::vector<ir::Binding>& bindings, NumbersOfRun& read,
                     SourceLocation where);

@@ -16,12 +16,11 @@ constexpr int64_t kMiddle = int64_t{1} << 40;
 // No limit on waste.
 constexpr int64_t kAnyWaste = int64_t{1} << 60;
 
-// Cells with types and layouts but without memory, for querying kernels about the values of a graph. Inputs count as
-// row-major.
+// Cells with types and layouts but without memory, for querying kernels about the values of a graph.
 class CellsWithoutMemory {
  public:
-  explicit CellsWithoutMemory(const Program& program)
-      : program_(program), graph_(program.graph), types_(program.layout.types) {}
+  CellsWithoutMemory(const Program& program, std::span<const ir::Binding> bindings)
+      : program_(program), graph_(program.graph), types_(program.layout.types), bindings_(bindings) {}
 
   void* attrs_of(const ir::Node& node) const {
     const auto number = static_cast<uint32_t>(&node - graph_.nodes().data());
@@ -29,7 +28,10 @@ class CellsWithoutMemory {
     return const_cast<void*>(program_.attrs.sample(step.attrs));
   }
   TensorImpl* cell(ir::ValueId v) {
-    if (cells_.empty()) find_producers();
+    if (cells_.empty()) {
+      find_producers();
+      make_inputs();
+    }
     std::vector<ir::ValueId> chain;  // of views, last one first
     for (; v != ir::kNoValue && !cells_[static_cast<size_t>(v)]; v = viewed(v)) chain.push_back(v);
     TensorImpl* of = v == ir::kNoValue ? nullptr : cells_[static_cast<size_t>(v)].get();
@@ -50,6 +52,15 @@ class CellsWithoutMemory {
       for (int i = 0; i < graph_.nodes()[n].results; ++i)
         producers_[static_cast<size_t>(graph_.nodes()[n].first_result + i)] = static_cast<int32_t>(n);
   }
+  void make_inputs() {
+    for (size_t i = 0; i < bindings_.size(); ++i) {
+      const ir::ValueId v = graph_.inputs()[i].value;
+      const Tensor& bound = bindings_[i].tensor;
+      if (v == ir::kNoValue || !bound.defined()) continue;
+      RefPtr<TensorImpl>& cell = cells_[static_cast<size_t>(v)] = make(v);
+      std::copy_n(bound.impl().strides(), bound.impl().rank(), cell->mutable_strides());
+    }
+  }
   const ir::Node& node_of(ir::ValueId v) const {
     return graph_.nodes()[static_cast<size_t>(producers_[static_cast<size_t>(v)])];
   }
@@ -66,15 +77,21 @@ class CellsWithoutMemory {
     cell->set_storage_offset(kMiddle);
     return cell;
   }
-  // Layouts depend only on the first operand.
+  // Layouts depend only on the first operand. A view may be possible only in the layout that an input has in a run: if
+  // that is not known, the view counts as row-major.
   void lay_out(const ir::Node& view, TensorImpl* of, TensorImpl& cell) const {
     std::vector<TensorImpl*> operands(view.operands, of);
-    view.op->layout({view.op, operands, attrs_of(view), view.where, 1}, cell);
+    try {
+      view.op->layout({view.op, operands, attrs_of(view), view.where, 1}, cell);
+    } catch (const Exception&) {
+      contiguous_strides(cell.shape(), cell.mutable_strides());
+    }
   }
 
   const Program& program_;
   const ir::Graph& graph_;
   const std::vector<TensorType>& types_;
+  const std::span<const ir::Binding> bindings_;
   const RefPtr<Storage> nowhere_ = storage_without_memory();
   std::vector<RefPtr<TensorImpl>> cells_;
   std::vector<int32_t> producers_;
@@ -123,8 +140,8 @@ void place_in_arena(Program& program, RegisterFile& file, int64_t most_waste) {
       program.scratch[static_cast<size_t>(piece)].offset = placement.scratch[i];
 }
 
-void find_scratch(Program& program) {
-  CellsWithoutMemory cells(program);
+void find_scratch(Program& program, std::span<const ir::Binding> bindings) {
+  CellsWithoutMemory cells(program, bindings);
   const auto add_piece = [&](int32_t& piece, int64_t bytes) {
     if (bytes == 0) return;
     piece = static_cast<int32_t>(program.scratch.size());

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "ir/passes/group_memory.h"
+#include "ir/replay.h"
 #include "tracer/plan/program.h"
 
 namespace retrograd::inline v0 {
@@ -70,6 +71,9 @@ struct PlanRequest {
   std::span<const KeptValue> kept = {};
   std::span<const ir::ValueId> group_outputs = {};
 
+  /// What the inputs are bound to when it runs, or nothing: the layouts for which temporary memory is planned. An input
+  /// whose layout is not known counts as row-major. No effect on results.
+  std::span<const ir::Binding> bindings = {};
   std::span<const WrittenInput> writes = {};
   /// Values that only kernels see are stored in an arena if the arena adds at most this many live bytes. Otherwise,
   /// or if not given, there is no arena.

@@ -27,7 +27,7 @@ void assign_registers(Program& program, const PlanRequest& request, const StepEn
 
 class RegisterFile;
 /// Finds the scratch memory of each kernel; it is not placed yet.
-void find_scratch(Program& program);
+void find_scratch(Program& program, std::span<const ir::Binding> bindings);
 /// Places values that only kernels see, and the kernels' scratch memory, in the arena if that adds at most
 /// `most_waste` live bytes.
 void place_in_arena(Program& program, RegisterFile& file, int64_t most_waste);

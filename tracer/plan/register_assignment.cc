@@ -176,7 +176,7 @@ void assign_registers(Program& program, const PlanRequest& request, const StepEn
   file.reserve(request.writes, [&](int32_t step_end, const WrittenInput& w) {
     return may_overwrite_input(program, step_end, w);
   });
-  find_scratch(program);
+  find_scratch(program, request.bindings);
   if (request.arena_waste) place_in_arena(program, file, *request.arena_waste);
   const std::vector<int32_t> bindings = binding_indices(request);
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
