@@ -10,8 +10,9 @@
 namespace retrograd::inline v0::ir {
 namespace {
 
-constexpr int kMostTries = 24;
-constexpr int64_t kMostVisits = 200;  // of an item, on average
+constexpr int kMostTries = 48;
+constexpr int64_t kGoodEnough = 512;  // an arena larger than the bound by less than one part in so many
+constexpr int64_t kMostVisits = 40;  // of an item, on average
 constexpr int kMostHoles = 8;         // checked for one item
 
 struct Item {
@@ -101,26 +102,26 @@ class Packer {
     return most;
   }
 
-  void pack(int64_t bound) {
-    std::vector<int32_t> order(items_.size());
-    std::iota(order.begin(), order.end(), 0);
-    keep_better(pack_by_time(order, 0));
-    const auto size = [&](int32_t i) { return item(i).size; };
-    const auto area = [&](int32_t i) { return item(i).size * (item(i).last - item(i).first + 1); };
-    std::ranges::stable_sort(order, std::greater(), size);
-    improve(order, bound);
-    std::ranges::stable_sort(order, std::greater(), area);
-    improve(order, bound);
+  void pack(int64_t bound, int64_t most) {
+    std::vector<int32_t> by_size(items_.size());
+    std::iota(by_size.begin(), by_size.end(), 0);
+    keep_better(pack_by_time(by_size, 0));
+    const int64_t enough = std::min(bound + bound / kGoodEnough, most);
+    if (bound > most || best_size_ <= enough) return;
+    std::vector<int32_t> by_area = by_size;
+    std::ranges::stable_sort(by_size, std::greater(), [&](int32_t i) { return item(i).size; });
+    std::ranges::stable_sort(by_area, std::greater(), [&](int32_t i) {
+      return item(i).size * (item(i).last - item(i).first + 1);
+    });
+    for (int tries = 0; tries < kMostTries && visits_ < most_visits_ && best_size_ > enough; ++tries)
+      improve(tries % 2 ? by_area : by_size);
   }
 
-  // Packs by this order, and again with the topmost item moved to the front, as long as that may gain something.
-  void improve(std::vector<int32_t> order, int64_t bound) {
-    for (int tries = 0; tries < kMostTries && visits_ < most_visits_ && !order.empty(); ++tries) {
-      if (best_size_ <= bound) return;
-      keep_better(pack_by_size(order));
-      const auto top = std::ranges::max_element(order, {}, [&](int32_t i) { return item(i).top(); });
-      std::rotate(order.begin(), top, top + 1);
-    }
+  // Packs in this order. Then the topmost item moves to its front.
+  void improve(std::vector<int32_t>& order) {
+    keep_better(pack_by_size(order));
+    const auto top = std::ranges::max_element(order, {}, [&](int32_t i) { return item(i).top(); });
+    std::rotate(order.begin(), top, top + 1);
   }
 
   const std::vector<int64_t>& offsets() const { return best_; }
@@ -245,7 +246,7 @@ int64_t MemoryPlan::alignment_of(int64_t bytes) {
   return bytes == 0 || bytes >= kLarge ? kAlignment : std::min(kAlignment, bytes & -bytes);
 }
 
-MemoryPlan plan_memory(const Lifetimes& lifetimes) {
+MemoryPlan plan_memory(const Lifetimes& lifetimes, int64_t most) {
   std::vector<Item> items;
   for (const Block& b : lifetimes.blocks)
     if (!b.escapes) items.push_back({b.bytes, MemoryPlan::alignment_of(b.bytes), b.first, b.last});
@@ -253,7 +254,7 @@ MemoryPlan plan_memory(const Lifetimes& lifetimes) {
   MemoryPlan plan;
   plan.lower_bound = packer.lower_bound();
   plan.peak_bytes = lifetimes.peak_bytes();
-  packer.pack(plan.lower_bound);
+  packer.pack(plan.lower_bound, most);
   plan.arena_bytes = packer.size();
   auto offset = packer.offsets().begin();
   for (const Block& b : lifetimes.blocks) plan.offsets.push_back(b.escapes ? -1 : *offset++);

@@ -6,8 +6,8 @@
 //   - by time: blocks in order of their first node, each into the smallest hole that fits, as malloc would. For blocks
 //   of one size this is optimal, and it takes O(n log n).
 //   - by size: the largest block first, each at the lowest offset that is free during its lifetime (TFLite and TVM call
-//   it greedy by size); and by size times lifetime. As long as there is something to gain, each is repeated with a
-//   topmost block moved to the front of the order.
+//   it greedy by size); and by size times lifetime. As long as there is more than a five-hundredth to gain, they are
+//   repeated in turns, each with its topmost block moved to the front of the order.
 // The latter compare a block with all placed ones with overlapping lifetimes. This work is limited to an amount
 // proportional to the number of blocks; blocks that remain when the limit is reached are placed by time, above the
 // others.
@@ -15,6 +15,8 @@
 // The lower bound, the most bytes that are live at one node, is often reached; `waste()` says how far a
 // plan is from it.
 #pragma once
+
+#include <limits>
 
 #include "ir/passes/lifetimes.h"
 
@@ -38,6 +40,7 @@ struct MemoryPlan {
   }
 };
 
-MemoryPlan plan_memory(const Lifetimes& lifetimes);
+/// `most`: an arena of more bytes than that is of no use to the caller.
+MemoryPlan plan_memory(const Lifetimes& lifetimes, int64_t most = std::numeric_limits<int64_t>::max());
 
 }  // namespace retrograd::ir

@@ -53,6 +53,11 @@ ArgumentSizes FunctionCapture::sizes_of(SizeSymbols symbols, const FunctionCaptu
 
 FunctionCapture::~FunctionCapture() { settle_recorded(); }
 
+const OptimisedFunction& FunctionCapture::optimised() const {
+  std::call_once(optimised_once_, [&] { optimised_.emplace(recorded_, sizes_.count()); });
+  return *optimised_;
+}
+
 void FunctionCapture::settle_recorded() noexcept {
   if (std::exchange(numbers_are_open_, false))
     RecordedFunction::settle_unused(recorded_.numbers, recorded_.graph);

@@ -4,6 +4,7 @@
 //   ArgumentSizes      which they are                                                   argument_sizes.h
 //   FunctionGuards     what it depends on                                               guards.h
 //   FunctionResults    how its results are put together                                 results.h
+//   OptimisedFunction  the graph after the passes, if sizes are symbols                 optimised_function.h
 //   RecordedTape       of a differentiable function: its backwards are recorded from it     backwards.h
 //
 // It runs as a SizedFunction, one for each set of sizes. A function is not recorded if user code called in a run keeps
@@ -11,11 +12,13 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "tracer/function/argument_sizes.h"
 #include "tracer/function/backwards.h"
 #include "tracer/function/compile.h"
 #include "tracer/function/guards.h"
+#include "tracer/function/optimised_function.h"
 #include "tracer/function/results.h"
 
 namespace retrograd::inline v0 {
@@ -41,6 +44,8 @@ class FunctionCapture {
   /// The calls of opaque functions that it was recorded with; null if none were known.
   const KnownCalls* known() const { return known_ ? &*known_ : nullptr; }
   const ArgumentSizes& sizes() const { return sizes_; }
+  /// Of a function whose sizes are symbols.
+  const OptimisedFunction& optimised() const;
   const FunctionResults& results() const { return results_; }
   /// Null if it is not differentiable.
   const RecordedTape* tape() const { return tape_.get(); }
@@ -74,6 +79,8 @@ class FunctionCapture {
   FunctionResults results_;
   std::unique_ptr<RecordedTape> tape_;
   RecordedBackwards first_backwards_;
+  mutable std::once_flag optimised_once_;
+  mutable std::optional<OptimisedFunction> optimised_;
   std::shared_ptr<const void> form_;
   bool calls_code_ = false;
   bool numbers_are_open_ = true;

@@ -88,9 +88,9 @@ int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes
   return peak_of(graph, writes, given, groups);
 }
 
-int64_t arena_waste(const RecordedFunction& recorded, const ir::Graph& planned, ir::GroupMemories& groups) {
+int64_t bytes_saved(const RecordedFunction& recorded, const ir::Graph& planned, ir::GroupMemories& groups) {
   const std::vector<ir::OutsideWrite> writes = outside_writes(recorded);
-  return std::max<int64_t>(0, peak_of(recorded.graph, writes, {}) - peak_of(planned, writes, {}, groups));
+  return peak_of(recorded.graph, writes, {}) - peak_of(planned, writes, {}, groups);
 }
 
 }  // namespace retrograd

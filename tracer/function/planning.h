@@ -46,8 +46,8 @@ int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes
                 std::span<const int32_t> given, ir::GroupMemories& groups);
 int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
                 std::span<const int32_t> given);
-/// The waste allowed in an arena: the memory saved by the passes, so that the peak does not exceed an eager run's.
-/// `groups`: of `planned`.
-int64_t arena_waste(const RecordedFunction& recorded, const ir::Graph& planned, ir::GroupMemories& groups);
+/// The peak of the recorded graph less that of the planned one: an arena may waste as much without a peak above an eager
+/// run's. `groups`: of `planned`.
+int64_t bytes_saved(const RecordedFunction& recorded, const ir::Graph& planned, ir::GroupMemories& groups);
 
 }  // namespace retrograd

@@ -60,14 +60,33 @@ void SizedFunction::make_plans(const Tensors& arguments) {
 }
 
 void SizedFunction::plan_forward(const Tensors& arguments) {
+  if (own_ && !backwards_ && plan_shared(arguments)) return;
   ir::Graph graph = recorded_.graph.copy();
   if (backwards_) backwards_->recompute().replace_outputs(graph, saved_outputs(recorded_));
   planned_ = optimised(graph, outside_writes(recorded_), {});
   ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
   std::optional<int64_t> waste;
-  if (capture_->kind() == FunctionKind::step) waste = arena_waste(recorded_, planned_, groups);
+  if (capture_->kind() == FunctionKind::step) waste = std::max<int64_t>(0, bytes_saved(recorded_, planned_, groups));
+  make_plan(arguments, waste, groups);
+}
+
+// The graph that the capture has optimised for all sizes. False if it does not serve these, or has a higher peak than
+// the recorded one.
+bool SizedFunction::plan_shared(const Tensors& arguments) {
+  std::optional<ir::Graph> graph = capture_->optimised().at_sizes(sizes_);
+  if (!graph) return false;
+  planned_ = *std::move(graph);
+  ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
+  const int64_t saved = bytes_saved(recorded_, planned_, groups);
+  if (saved < 0) return false;
+  make_plan(arguments, capture_->kind() == FunctionKind::step ? std::optional(saved) : std::nullopt, groups);
+  return true;
+}
+
+void SizedFunction::make_plan(const Tensors& arguments, std::optional<int64_t> arena_waste,
+                              ir::GroupMemories& groups) {
   const std::vector<ir::Binding> bindings = bind(arguments);
-  plan_ = plan_of(planned_, numbers_, bindings, written_inputs(bindings), waste, &groups);
+  plan_ = plan_of(planned_, numbers_, bindings, written_inputs(bindings), arena_waste, &groups);
 }
 
 // Row-major memory that nothing else is bound to.

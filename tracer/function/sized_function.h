@@ -59,6 +59,8 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
 
   void make_plans(const Tensors& arguments);
   void plan_forward(const Tensors& arguments);
+  bool plan_shared(const Tensors& arguments);
+  void make_plan(const Tensors& arguments, std::optional<int64_t> arena_waste, ir::GroupMemories& groups);
   std::vector<WrittenInput> written_inputs(std::span<const ir::Binding> bindings) const;
 
   // Of a run:

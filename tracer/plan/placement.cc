@@ -102,20 +102,21 @@ class Placer {
     lifetimes_.blocks.push_back({size, first, last, false});
   }
 
-  // An arena is live for the whole run, next to the values with separate memory.
-  bool pays(const ir::MemoryPlan& memory) const {
+  // The bytes up to which an arena pays: it is live for the whole run, next to the values with separate memory.
+  int64_t most_bytes() const {
     ir::Lifetimes outside;
     outside.nodes = lifetimes_.nodes;
     std::ranges::copy_if(lifetimes_.blocks, std::back_inserter(outside.blocks), &ir::Block::escapes);
-    return memory.arena_bytes + outside.peak_bytes() <= memory.peak_bytes + plan_.most_waste;
+    return lifetimes_.peak_bytes() + plan_.most_waste - outside.peak_bytes();
   }
 
   Placement collect() {
     for (const auto& [value, block] : laid_) block_[at(value)] = block;
     lifetimes_.nodes = static_cast<int32_t>(plan_.graph.nodes().size());
-    const ir::MemoryPlan memory = ir::plan_memory(lifetimes_);
+    const int64_t most = most_bytes();
+    const ir::MemoryPlan memory = ir::plan_memory(lifetimes_, most);
     Placement placement;
-    if (!pays(memory)) {
+    if (memory.arena_bytes > most) {
       placement.offsets.resize(block_.size(), -1);
       placement.scratch.resize(scratch_.size(), -1);
       return placement;
