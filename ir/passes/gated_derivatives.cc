@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/passes/lifetimes.h"
 #include "ir/passes/pass.h"
 
 namespace retrograd::inline v0::ir {
@@ -46,7 +47,6 @@ class GatedDerivatives {
   struct Uses {
     size_t last_backward = 0;  // 0: none, since no backward is the first node
     size_t last_other = 0;     // of nodes; outputs come after all
-    int activations = 0;
     const Node* activation = nullptr;  // the activation that is split, with
     const GatedOps* ops = nullptr;
     ValueId slope = kNoValue;  // the derivative, a new value
@@ -67,12 +67,11 @@ class GatedDerivatives {
   void find_uses() {
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const Node& node = graph_.nodes()[i];
-      const bool backward = is_backward(node), activation = ops_of_activation(node);
+      const bool backward = is_backward(node);
       for (size_t k = 0; k < node.operands; ++k) {
         if (operand(node, k) == kNoValue) continue;
         Uses& of = uses(operand(node, k));
         (backward && k == 1 ? of.last_backward : of.last_other) = i;
-        of.activations += activation;
       }
     }
     for (ValueId v : graph_.outputs())
@@ -88,8 +87,7 @@ class GatedDerivatives {
     const TensorType& type = graph_.type(x);
     if ((type.dtype != kFloat32 && type.dtype != kFloat64) || type.device != kCPU) return false;
     Uses& of = uses(x);
-    // Two activations of one operand will be merged into one node (cse).
-    if (of.activations != 1 || of.last_other != i || of.last_backward < i || !classes_.is_private(x))
+    if (of.last_other != i || of.last_backward < i || !classes_.is_private(x))
       return false;
     of.activation = &node;
     of.ops = ops;
@@ -134,7 +132,11 @@ class GatedDerivatives {
 bool gated_derivatives(Graph& graph, const PassInput& input, Remap& remap) {
   GatedDerivatives derivatives(graph, input.gated);
   if (!derivatives.any()) return false;
-  remap = derivatives.apply(graph);
+  Graph made = graph.copy();
+  Remap through = derivatives.apply(made);
+  if (peak_of(made, input) > peak_of(graph, input)) return false;
+  graph = std::move(made);
+  remap = std::move(through);
   return true;
 }
 

@@ -13,6 +13,8 @@
 
 namespace retrograd::inline v0::ir {
 
+struct Lifetimes;
+
 /// The input of passes besides the graph.
 struct PassInput {
   std::span<const Rewrite> simplify = {}, broadcast = {};  // the rules of these passes
@@ -22,6 +24,10 @@ struct PassInput {
   std::span<const int32_t> given = {};        // inputs, by number, whose memory is freed after their last use
   Executor* executor = nullptr;               // decides what may be fused and joined; null: nothing
 };
+
+/// Of a graph in its order, each node by itself.
+Lifetimes lifetimes_of(const Graph& graph, const PassInput& input);
+int64_t peak_of(const Graph& graph, const PassInput& input);
 
 struct Pass {
   /// rules     applies rules, which can raise the peak: then it is undone
@@ -39,9 +45,10 @@ struct Pass {
 #define RG_PASSES(X)                                                                        \
   X(simplify, rules, "rules that replace a node by a simpler one")                          \
   X(broadcast, rules, "elementwise nodes run before their operands are expanded")           \
-  X(gated_derivatives, rules, "derivatives of gated activations are computed next to them") \
   X(cse, cleaning, "equal nodes become one")                                                \
   X(dce, cleaning, "pure nodes without use are dropped")                                    \
+  X(recompute, placing, "values held over the peak are computed again behind it")           \
+  X(gated_derivatives, placing, "derivatives of gated activations are computed next to them") \
   X(join_updates, placing, "steps of an optimizer run as one launch")                       \
   X(schedule, placing, "pure nodes move to where less memory is held")                      \
   X(early_updates, placing, "an optimizer's updates run directly after their gradients")    \
@@ -56,5 +63,14 @@ inline constexpr Pass kPasses[] = {
     RG_PASSES(RG_ROW)
 #undef RG_ROW
 };
+
+inline constexpr size_t kPassCount = std::size(kPasses);
+
+/// The row of a pass, which must exist.
+constexpr size_t pass_number(std::string_view name) {
+  size_t number = 0;
+  while (kPasses[number].name != name) ++number;
+  return number;
+}
 
 }  // namespace retrograd::ir

@@ -20,6 +20,11 @@ bool broadcast(Graph& graph, const PassInput& input, Remap& remap) {
   return apply_rewrites(graph, input.broadcast, remap);
 }
 
+Lifetimes lifetimes_of(const Graph& graph, const PassInput& input) {
+  return lifetimes(graph, {.values = input.values, .writes = input.writes, .given = input.given});
+}
+int64_t peak_of(const Graph& graph, const PassInput& input) { return lifetimes_of(graph, input).peak_bytes(); }
+
 PassSet passes_named(const char* names) {
   PassSet set;
   std::string_view left = names ? names : "";
@@ -29,15 +34,13 @@ PassSet passes_named(const char* names) {
     const auto* pass = std::ranges::find(kPasses, name, &Pass::name);
     if (pass != std::end(kPasses))
       set.set(static_cast<size_t>(pass - kPasses));
-    else if (name == kRecompute)
-      set.set(kPassCount);
     else if (name == "all")
       set.set();
     else if (!name.empty()) {
       std::string known;
       for (const Pass& p : kPasses) known += fmt::format(" {}", p.name);
       throw Error(Category::bad_argument,
-                  fmt::format("there is no pass \"{}\"; there are{} {}", name, known, kRecompute));
+                  fmt::format("there is no pass \"{}\"; there are{}", name, known));
     }
   }
   return set;
@@ -60,11 +63,6 @@ constexpr size_t end_of(Pass::Stage stage) {
   return static_cast<size_t>(std::ranges::upper_bound(kPasses, stage, {}, &Pass::stage) - kPasses);
 }
 constexpr size_t kRules = end_of(Pass::Stage::rules), kClean = end_of(Pass::Stage::cleaning);
-
-int64_t peak_of(const Graph& graph, const PassInput& input) {
-  return lifetimes(graph, {.values = input.values, .writes = input.writes, .given = input.given})
-      .peak_bytes();
-}
 
 class Pipeline {
  public:

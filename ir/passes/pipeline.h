@@ -21,12 +21,7 @@
 
 namespace retrograd::inline v0::ir {
 
-inline constexpr size_t kPassCount = std::size(kPasses);
-
-/// Applied to a function and its backward before the passes (ir/passes/recompute_saved.h). It is switched off like them.
-inline constexpr std::string_view kRecompute = "recompute";
-
-using PassSet = std::bitset<kPassCount + 1>;  // the last: kRecompute
+using PassSet = std::bitset<kPassCount>;
 
 /// The environment variable that names passes to switch off. The tracer reads it whenever it runs passes; nothing in
 /// this folder does.

@@ -24,12 +24,6 @@ bool has_symbols(const Node& node) {
   return found;
 }
 
-bool is_cheap(const Node& node) {
-  const OpInfo& op = *node.op;
-  return op.is(Trait::pure) && node.results == 1 && !op.is(Trait::random) && !op.is(Trait::checks) &&
-         !op.run_on_host && (op.is(Trait::elementwise) || op.is(Trait::view) || node.operands == 0) &&
-         !has_symbols(node);
-}
 
 std::vector<int32_t> producers(const Graph& graph) {
   std::vector<int32_t> all(static_cast<size_t>(graph.value_count()), -1);
@@ -99,6 +93,12 @@ class Anew {
 
 }  // namespace
 
+bool is_cheap(const Node& node) {
+  const OpInfo& op = *node.op;
+  return op.is(Trait::pure) && node.results == 1 && !op.is(Trait::random) && !op.is(Trait::checks) &&
+         !op.run_on_host && (op.is(Trait::elementwise) || op.is(Trait::view) || node.operands == 0);
+}
+
 // Values in order of the graph: `nodes` is the number of nodes that compute one from saved values, `sources` are those
 // saved values. A value that needs too many nodes, or cannot be recomputed, must be saved itself.
 Recompute::Recompute(const Graph& forward, std::vector<ValueId> saved,
@@ -119,7 +119,7 @@ Recompute::Recompute(const Graph& forward, std::vector<ValueId> saved,
   for (const Input& input : forward.inputs())
     if (input.kind == Input::Kind::tensor) keep(input.value);
   for (const Node& node : forward.nodes()) {
-    Way way{is_cheap(node), 1};
+    Way way{is_cheap(node) && !has_symbols(node), 1};
     for (ValueId v : forward.operands(node)) {
       if (v == kNoValue || !way.known) continue;
       const Way& operand = ways[static_cast<size_t>(v)];

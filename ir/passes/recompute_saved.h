@@ -2,8 +2,8 @@
 // is dropped when elementwise ops, constants and views compute it from other saved values: the same ops on the same
 // operands give the same bits.
 //
-// This concerns two graphs, so it is no pass, but it runs before the passes and its name can be switched off like
-// theirs. In a forward, each saved value is an output; a dropped one is replaced by another saved value, so that
+// This is the part of the pass `recompute` (ir/passes/recompute.cc) that concerns two graphs: it runs before the passes,
+// and is switched off with that one. In a forward, each saved value is an output; a dropped one is replaced by another saved value, so that
 // outputs keep their numbers. In a backward, saved values are inputs; a dropped one is computed from the others before
 // its first use. Its input remains and is unused.
 //
@@ -17,6 +17,9 @@
 #include "ir/graph.h"
 
 namespace retrograd::inline v0::ir {
+
+/// An elementwise op, a view or a constant: the same operands give the same bits again.
+bool is_cheap(const Node& node);
 
 class Recompute {
  public:

@@ -26,9 +26,7 @@ namespace {
 
 bool fuses(const Executor& executor) {
   if (&executor == &cpu_executor()) return false;
-  const auto fuse =
-      static_cast<size_t>(std::ranges::find(ir::kPasses, "fuse", &ir::Pass::name) - ir::kPasses);
-  return !ir::passes_named(secure_getenv(ir::kPassesOffVariable))[fuse];
+  return !ir::passes_named(secure_getenv(ir::kPassesOffVariable))[ir::pass_number("fuse")];
 }
 
 Slot& slot_of(const Source& source, const Walk& walk) {

@@ -196,9 +196,6 @@ void FunctionBackwards::plan_first() {
 void FunctionBackwards::plan(FunctionBackward& backward) const {
   if (backward.planned.nodes().empty())
     backward.planned = optimised(graph_to_plan(backward.recorded), {}, given_inputs(backward.recorded));
-  backward.runs_code = std::ranges::any_of(backward.planned.nodes(), [](const ir::Node& n) {
-    return n.op->is(Trait::effect) && n.op->run_on_host;
-  });
   backward.plan = plan_of(backward.planned, backward.numbers);
 }
 
@@ -206,7 +203,7 @@ void FunctionBackwards::plan(FunctionBackward& backward) const {
 // continue although values saved for others were written to.
 bool FunctionBackwards::may_recompute() const {
   const auto is_pure = [](const ir::Node& n) { return n.op->is(Trait::pure); };
-  return !passes_off()[ir::kPassCount] &&
+  return !passes_off()[ir::pass_number("recompute")] &&
          std::ranges::count_if(results_, &ResultBinding::is_differentiable) == 1 && !first().error &&
          std::ranges::all_of(forward_.graph.nodes(), is_pure);
 }
@@ -265,6 +262,12 @@ std::vector<bool> FunctionBackwards::unused(const std::unordered_set<const Recor
   for (size_t i = 0; i < std::min(values, users_.size()); ++i)
     unused[i] = std::ranges::all_of(users_[i], [&](const Record* r) { return released.contains(r); });
   return unused;
+}
+
+bool FunctionBackwards::has_all(const Record& record, const Tensors& values) const {
+  for (size_t i = 0; i < std::min(values.size(), users_.size()); ++i)
+    if (!values[i].defined() && users_[i].contains(&record)) return false;
+  return true;
 }
 
 ir::Graph FunctionBackwards::graph_to_plan(const RecordedFunction& backward) const {

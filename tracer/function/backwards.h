@@ -32,7 +32,6 @@ struct FunctionBackward {
   std::vector<Number> numbers;
   std::unique_ptr<Plan> plan;
   std::optional<Error> error;
-  bool runs_code = false;  // user code: it may throw, so values must still exist then
 
   /// Whether its gradients depend on values of the forward.
   bool needs_forward() const;
@@ -99,6 +98,8 @@ class FunctionBackwards {
   const ir::Recompute& recompute() const { return recompute_; }
   /// The values that only records in `released` use. Requires the mutex.
   std::vector<bool> unused(const std::unordered_set<const Record*>& released, size_t values) const;
+  /// Whether all values that the rule of a record uses are defined. Requires the mutex.
+  bool has_all(const Record& record, const Tensors& values) const;
   std::mutex& mutex() { return mutex_; }
 
  private:

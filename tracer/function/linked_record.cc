@@ -297,12 +297,16 @@ bool is_differentiated(std::span<TensorImpl* const> cotangents) {
          (&emitter_below_profiles() != &eager_emitter() && std::ranges::any_of(cotangents, has_tangent));
 }
 
-// The gradients that the backward computes from a run's values.
+// The gradients that the backward computes from a run's values. `left`: of each input of the backward, a value that has
+// not been released when it throws.
 Tensors SizedFunction::gradients_of(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
-                                      const SavedRun& saved, Tensors values, SourceLocation where) const {
+                                      const SavedRun& saved, Tensors values, Tensors& left,
+                                      SourceLocation where) const {
   std::vector<Number> numbers = backward.numbers;
   if (recorded_.graph.symbols.size()) std::copy_n(saved.numbers.begin(), backward.recorded.reads.symbols, numbers.begin());
   NumbersOfRun read(backward.recorded, backward.planned, std::move(numbers), /*first=*/false);
+  for (const RecordedFunction::Input& input : backward.recorded.inputs)
+    left.push_back(input.saved >= 0 ? values[static_cast<size_t>(input.saved)] : Tensor());
   if (is_differentiated(cotangents)) {
     if (backward.needs_forward()) saved.check_inputs(where);
     read.read();
@@ -312,8 +316,8 @@ Tensors SizedFunction::gradients_of(const FunctionBackward& backward, std::span<
   read.read();
   const ProfiledRun profiled(saved.function, backward.planned, {}, read.values());
   std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, values);
-  values.clear();  // only the run holds them now
-  return run_plan(*backward.plan, std::move(bindings), read.values(), read.nodes);
+  values.clear(), left.clear();  // only the run holds them now
+  return run_plan(*backward.plan, std::move(bindings), read.values(), read.nodes, nullptr, &left);
 }
 
 void SizedFunction::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
@@ -321,8 +325,14 @@ void SizedFunction::run_backward(Record& record, std::span<TensorImpl* const> op
   SizedFunction& function = *saved->function;
   const FunctionBackward& backward = function.backwards_->find(record, operands);
   auto [gradients, values] = saved->take(backward, record, operands);
-  if (gradients.empty())
-    gradients = function.gradients_of(backward, operands, *saved, std::move(values), record.where());
+  Tensors left;
+  try {
+    if (gradients.empty())
+      gradients = function.gradients_of(backward, operands, *saved, std::move(values), left, record.where());
+  } catch (...) {
+    saved->give_back(backward, left);
+    throw;
+  }
   for (size_t i = 0; i < gradients.size(); ++i)
     if (record.edge(static_cast<int>(i))) results[i] = std::move(gradients[i]);
 }

@@ -61,7 +61,7 @@ std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::span<const Number> nu
 }
 
 Tensors run_plan(const Plan& plan, std::vector<ir::Binding> bindings, std::span<const Number> numbers,
-                 NodesRun& nodes, RunWatcher* watcher) {
+                 NodesRun& nodes, RunWatcher* watcher, Tensors* left) {
   PlanRun run(plan, std::move(bindings), numbers, {}, watcher);
   if (watcher) watcher->run = &run;
   try {
@@ -69,6 +69,7 @@ Tensors run_plan(const Plan& plan, std::vector<ir::Binding> bindings, std::span<
   } catch (...) {
     if (watcher) watcher->run = nullptr;
     nodes = {run.nodes_run(), run.nodes_begun()};
+    if (left) *left = run.inputs_left();
     throw;
   }
   if (watcher) watcher->run = nullptr;

@@ -37,9 +37,10 @@ struct RunWatcher : RunObserver {
   // The backward of an opaque function is host code in a recorded function.
   void gradient_missing(uint32_t, Tensors) override { RG_ASSERT(false); }
 };
-/// Runs a plan. `nodes`: set even if the run throws.
+/// Runs a plan. `nodes`: set even if the run throws. `left`: set if it throws, to what is left of the bindings
+/// (PlanRun::inputs_left).
 Tensors run_plan(const Plan& plan, std::vector<ir::Binding> bindings, std::span<const Number> numbers,
-                 NodesRun& nodes, RunWatcher* watcher = nullptr);
+                 NodesRun& nodes, RunWatcher* watcher = nullptr, Tensors* left = nullptr);
 
 /// The most bytes that are live while the graph runs in its order.
 int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,

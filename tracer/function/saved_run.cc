@@ -85,12 +85,25 @@ std::vector<bool> SavedRun::drop_unused() {
 
 Tensors SavedRun::take_values(const FunctionBackward& backward) {
   last_ = &backward;
-  if (!std::exchange(goes_, false) || backward.runs_code) return values;
+  taken_.clear();
+  if (!std::exchange(goes_, false)) return values;
   std::lock_guard users_lock(function->backwards_->mutex());
-  released_.insert(backward.recorded.reads.unpacked.begin(), backward.recorded.reads.unpacked.end());
+  for (const Record* r : backward.recorded.reads.unpacked)
+    if (released_.insert(r).second) taken_.push_back(r);
   Tensors taken = values;
   drop_unused();
   return taken;
+}
+
+void SavedRun::give_back(const FunctionBackward& backward, const Tensors& left) {
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < left.size(); ++i)
+    if (const int32_t s = backward.recorded.inputs[i].saved; s >= 0 && !values[static_cast<size_t>(s)].defined())
+      values[static_cast<size_t>(s)] = left[i];
+  std::lock_guard users_lock(function->backwards_->mutex());
+  for (const Record* r : taken_)
+    if (function->backwards_->has_all(*r, values)) released_.erase(r);
+  taken_.clear();
 }
 
 void SavedRun::release() {

@@ -36,10 +36,13 @@ struct SavedRun final : SavedElsewhere {
   struct Taken {
     // Computed by the forward, if they equal the result of the backward and this is the last one; else none.
     Tensors gradients;
-    Tensors values;     // moved if they may be released, no other record needs them, and nothing in the run will throw
+    Tensors values;     // moved if they may be released and no other record needs them
   };
   /// Error(backward_twice_freed) or Error(version_mismatch) when `backward` can no longer run.
   Taken take(const FunctionBackward& backward, const Record& record, std::span<TensorImpl* const> cotangents);
+  /// After the backward has thrown. `left`: of each of its inputs, what it had taken and not yet released. A record can be
+  /// traversed again if all values that it needs are back.
+  void give_back(const FunctionBackward& backward, const Tensors& left);
   /// Error(version_mismatch) when the run cannot be recomputed.
   void check_inputs(SourceLocation where) const;
 
@@ -55,6 +58,7 @@ struct SavedRun final : SavedElsewhere {
   bool goes_ = false;                       // values may be released at their last use in the next backward
   const FunctionBackward* last_ = nullptr;  // the backward that ran last: the one to be released
   std::unordered_set<const Record*> released_;
+  std::vector<const Record*> taken_;  // those of them that the last backward has released
 };
 
 }  // namespace retrograd

@@ -210,6 +210,19 @@ void PlanRun::drop_dying(const Step& s) {
   for (int i = 0; i < s.dying; ++i) frame_->drop(dying[i]);
 }
 
+// An input has its register from the beginning, until a step drops it.
+Tensors PlanRun::inputs_left() const {
+  std::vector<bool> is_dropped(frame_->at.size());
+  for (const Step& s : std::span(program_.steps).first(next_)) {
+    const int32_t* dying = program_.registers_of(s) + s.operands + s.results;
+    for (int i = 0; i < s.dying; ++i) is_dropped[static_cast<size_t>(dying[i])] = true;
+  }
+  Tensors left(bindings_.size());
+  for (const auto& [binding, r] : program_.tensor_inputs)
+    if (r >= 0 && !is_dropped[static_cast<size_t>(r)]) left[binding] = frame_->give(r);
+  return left;
+}
+
 // ---- steps that may call user code --------------------------------------------------------------------------------
 
 void PlanRun::unpack(const Step& s) {

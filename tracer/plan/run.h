@@ -43,6 +43,8 @@ class PlanRun {
   /// Runs to the end; false: the observer has stopped it. Errors tell what was differentiated.
   bool go();
   Tensors outputs() const;
+  /// After a step has thrown: of each binding, the tensor that it had, unless it has been released since.
+  Tensors inputs_left() const;
   /// A value of the graph after the run has stopped (PlanRequest::may_stop); undefined if there is none.
   Tensor value(ir::ValueId id) const;
   void empty_registers() { frame_->clear(program_.layout.in_arena()); }

@@ -1,0 +1,167 @@
+// Peak memory of one training step (forward, loss, backward) of a Llama-style model. The peer is
+// shared/peers/memory_budget.py, whose model and sizes these are. usage: memory [--mode M] [--pair P] [--layers N]
+// [--dim N] [--heads N] [--hidden N] [--length N] [--batch N] [--threads N] [--steps N]
+//
+// Prints one JSON line:
+//   peak_kb   the most tensor data alive during a step, above what is alive before it (parameters and their gradients)
+//   step_ms   median step
+//   loss      of the last step
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "benchmarks/common/line.h"
+#include "benchmarks/common/program.h"
+
+namespace bench {
+namespace {
+
+namespace rg = retrograd;
+namespace nn = retrograd::nn;
+using Clock = std::chrono::steady_clock;
+
+struct Sizes {
+  int64_t layers = 8, dim = 256, heads = 4, hidden = 704, length = 512, batch = 2, vocabulary = 512;
+};
+
+struct Norm : nn::Module {
+  nn::Parameter weight;
+
+  Norm(Module* parent, std::string name, int64_t dim)
+      : Module(parent, std::move(name)), weight(this, "weight", rg::ones({dim})) {}
+  rg::Tensor forward(const rg::Tensor& x) const { return rg::rms_norm(x, {weight.size(0)}, weight); }
+};
+
+struct Block : nn::Module {
+  int64_t heads;
+  Norm norm1, norm2;
+  nn::Linear qkv, out, gate, up, down;
+
+  Block(Module* parent, std::string name, const Sizes& s)
+      : Module(parent, std::move(name)),
+        heads(s.heads),
+        norm1(this, "norm1", s.dim),
+        norm2(this, "norm2", s.dim),
+        qkv(this, "qkv", s.dim, 3 * s.dim, {.bias = false}),
+        out(this, "out", s.dim, s.dim, {.bias = false}),
+        gate(this, "gate", s.dim, s.hidden, {.bias = false}),
+        up(this, "up", s.dim, s.hidden, {.bias = false}),
+        down(this, "down", s.hidden, s.dim, {.bias = false}) {}
+
+  rg::Tensor forward(const rg::Tensor& x) const {
+    const int64_t batch = x.size(0), length = x.size(1), dim = x.size(2);
+    rg::Tensors parts = rg::chunk(qkv(norm1.forward(x)), 3, -1);
+    for (rg::Tensor& t : parts) t = rg::transpose(rg::view(t, {batch, length, heads, dim / heads}), 1, 2);
+    const rg::Tensor attended = rg::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, true);
+    const rg::Tensor y = x + out(rg::reshape(rg::transpose(attended, 1, 2), {batch, length, dim}));
+    const rg::Tensor h = norm2.forward(y);
+    return y + down(rg::silu(gate(h)) * up(h));
+  }
+};
+
+struct Model : nn::Module {
+  nn::Embedding embedding;
+  nn::ModuleList<Block> blocks{this, "blocks"};
+  Norm norm;
+  nn::Linear head;
+
+  explicit Model(const Sizes& s)
+      : embedding(this, "embedding", s.vocabulary, s.dim),
+        norm(this, "norm", s.dim),
+        head(this, "head", s.dim, s.vocabulary, {.bias = false}) {
+    for (int64_t i = 0; i < s.layers; ++i) blocks.emplace_back(s);
+  }
+  rg::Tensor loss(const rg::Tensor& tokens, const rg::Tensor& next) const {
+    rg::Tensor x = embedding(tokens);
+    for (const auto& block : blocks.items()) x = block->forward(x);
+    return rg::cross_entropy(rg::flatten(head(norm.forward(x)), 0, 1), rg::flatten(next));
+  }
+};
+
+using Loss = std::function<rg::Tensor(const rg::Tensor&, const rg::Tensor&)>;
+
+// A function that runs forward and backward, in a mode.
+Loss step_of(Model& model, const std::string& mode, bool half) {
+  const Loss loss = [&model, half](const rg::Tensor& tokens, const rg::Tensor& next) {
+    std::optional<rg::SavedTensorHooksGuard> guard;
+    if (half) guard.emplace(rg::save_as_half(model.parameters()));
+    return model.loss(tokens, next);
+  };
+  const auto then_backward = [](auto f) {
+    return [f](const rg::Tensor& tokens, const rg::Tensor& next) mutable {
+      const rg::Tensor l = f(tokens, next);
+      l.backward();
+      return l.detach();
+    };
+  };
+  if (mode == "compile") return then_backward(rg::compile(loss));
+  if (mode == "step") return rg::compile_step(Loss(then_backward(loss)));
+  if (mode == "traced") {
+    auto backward = std::make_shared<rg::CompiledBackward>(rg::compile_backward());
+    return [loss, backward](const rg::Tensor& tokens, const rg::Tensor& next) {
+      const rg::Tensor l = loss(tokens, next);
+      (*backward)(l);
+      return l.detach();
+    };
+  }
+  return then_backward(loss);
+}
+
+void measure(const Sizes& s, const std::string& mode, const std::string& pair, int steps) {
+  rg::manual_seed(0);
+  Model model(s);
+  for (const rg::Tensor& p : model.parameters()) p.set_grad(rg::zeros_like(p));
+  const rg::Tensor tokens = rg::randint(0, s.vocabulary, {s.batch, s.length}, rg::kInt64),
+                   next = rg::randint(0, s.vocabulary, {s.batch, s.length}, rg::kInt64);
+  const Loss step = step_of(model, mode, pair == "half");
+  for (int i = 0; i < 2; ++i) step(tokens, next);
+  std::vector<double> times;
+  int64_t peak = 0;
+  double loss = 0;
+  for (int i = 0; i < steps; ++i) {
+    const int64_t before = rg::memory::stats().live_bytes;
+    rg::memory::reset_peak();
+    const auto begin = Clock::now();
+    const rg::Tensor l = step(tokens, next);
+    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+    peak = std::max(peak, rg::memory::stats().peak_bytes - before);
+    loss = l.item<double>();
+  }
+  std::nth_element(times.begin(), times.begin() + steps / 2, times.end());
+  Line()
+      .text("bench", "memory")
+      .text("model", "llama")
+      .text("mode", mode)
+      .text("pair", pair)
+      .number("peak_kb", static_cast<double>(peak) / 1024, 0)
+      .number("step_ms", times[static_cast<size_t>(steps / 2)], 1)
+      .number("loss", loss, 6)
+      .print();
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Peak memory of a training step of a Llama-style model.", "memory");
+  bench::Sizes sizes;
+  int threads = 2, steps = 5;
+  std::string mode = "eager", pair = "none";
+  app.add_option("--layers", sizes.layers)->check(CLI::PositiveNumber);
+  app.add_option("--dim", sizes.dim)->check(CLI::PositiveNumber);
+  app.add_option("--heads", sizes.heads)->check(CLI::PositiveNumber);
+  app.add_option("--hidden", sizes.hidden)->check(CLI::PositiveNumber);
+  app.add_option("--length", sizes.length)->check(CLI::PositiveNumber);
+  app.add_option("--batch", sizes.batch)->check(CLI::PositiveNumber);
+  app.add_option("--threads", threads)->check(CLI::PositiveNumber);
+  app.add_option("--steps", steps)->check(CLI::PositiveNumber);
+  app.add_option("--mode", mode)->check(CLI::IsMember({"eager", "traced", "compile", "step"}));
+  app.add_option("--pair", pair, "of saved-tensor hooks")->check(CLI::IsMember({"none", "half"}));
+  return bench::run_program(app, argc, argv, [&](const bench::Place&) {
+    retrograd::cpu::set_num_threads(threads);
+    bench::measure(sizes, mode, pair, steps);
+  });
+}
