@@ -24,6 +24,15 @@ class GatedDerivatives {
       if (is_split(i)) split_.push_back(i);
   }
   bool any() const { return !split_.empty(); }
+  /// In bytes. A fused group keeps it in the caches.
+  int64_t largest_gate(const PassInput& input) const {
+    const Lifetimes found = lifetimes_of(graph_, input);
+    int64_t most = 0;
+    for (const size_t i : split_)
+      if (const int32_t b = found.block_of[static_cast<size_t>(graph_.nodes()[i].first_result)]; b >= 0)
+        most = std::max(most, found.blocks[static_cast<size_t>(b)].bytes);
+    return most;
+  }
 
   Remap apply(Graph& graph) {
     Rewriter rewriter(graph);
@@ -134,7 +143,8 @@ bool gated_derivatives(Graph& graph, const PassInput& input, Remap& remap) {
   if (!derivatives.any()) return false;
   Graph made = graph.copy();
   Remap through = derivatives.apply(made);
-  if (peak_of(made, input) > peak_of(graph, input)) return false;
+  const int64_t peak = peak_of(made, input);
+  if (peak > input.most_bytes || peak - derivatives.largest_gate(input) > peak_of(graph, input)) return false;
   graph = std::move(made);
   remap = std::move(through);
   return true;

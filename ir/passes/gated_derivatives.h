@@ -11,7 +11,8 @@
 // own: then its values cannot change in between. Only on the CPU, where a fused group keeps %s in the first-level
 // cache. A device is limited by memory and not by arithmetic, and %d is one more pass over it.
 //
-// It is not done where it raises the peak. Limits: float32 and float64, in which formulas compute; 16-bit formats would round the gate.
+// It is not done where that raises the peak, the gate not counted. Limits: float32 and float64, in which formulas
+// compute; 16-bit formats would round the gate.
 #pragma once
 
 namespace retrograd::inline v0 {

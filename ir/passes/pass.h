@@ -7,9 +7,11 @@
 // Passes run in the order of the list, and the stages are in that order, too.
 #pragma once
 
+#include <limits>
+
 #include "engine/executor.h"
-#include "ir/passes/rewrite.h"
 #include "ir/passes/gated_derivatives.h"
+#include "ir/passes/rewrite.h"
 
 namespace retrograd::inline v0::ir {
 
@@ -23,6 +25,7 @@ struct PassInput {
   std::span<const OutsideWrite> writes = {};  // what is computed in place stays so
   std::span<const int32_t> given = {};        // inputs, by number, whose memory is freed after their last use
   Executor* executor = nullptr;               // decides what may be fused and joined; null: nothing
+  int64_t most_bytes = std::numeric_limits<int64_t>::max();  // the peak that a pass may raise that of its graph to
 };
 
 /// Of a graph in its order, each node by itself.

@@ -66,7 +66,10 @@ constexpr size_t kRules = end_of(Pass::Stage::rules), kClean = end_of(Pass::Stag
 
 class Pipeline {
  public:
-  Pipeline(Graph& graph, const PassOptions& options) : graph_(graph), options_(options) { begin(); }
+  Pipeline(Graph& graph, const PassOptions& options) : graph_(graph), options_(options), input_(options.input) {
+    if (!options.off.all()) input_.most_bytes = peak_of(graph, input_);
+    begin();
+  }
 
   // Each rule sees only a few nodes. When all of them together raise the peak, the last kind is omitted, and then the
   // one before.
@@ -76,7 +79,7 @@ class Pipeline {
     for (size_t rules = kRules;; --rules) {
       run(0, rules);
       run(kRules, kClean);
-      if (!has_changed(rules) || peak_of(graph_, options_.input) <= peak_of(*recorded, options_.input)) break;
+      if (!has_changed(rules) || peak_of(graph_, input_) <= input_.most_bytes) break;
       graph_ = recorded->copy();
       begin();
     }
@@ -102,7 +105,7 @@ class Pipeline {
       Remap remap;
       PassReport::Run& run = report_.runs[i];
       const auto start = Clock::now();
-      run.changed = kPasses[i].run(graph_, options_.input, remap);
+      run.changed = kPasses[i].run(graph_, input_, remap);
       run.nanoseconds = std::chrono::nanoseconds(Clock::now() - start).count();
       run.nodes = graph_.nodes().size();
       if (!run.changed) continue;
@@ -114,6 +117,7 @@ class Pipeline {
 
   Graph& graph_;
   const PassOptions& options_;
+  PassInput input_;
   PassReport report_;
 };
 

@@ -21,9 +21,9 @@
 namespace retrograd::inline v0::ir {
 namespace {
 
-constexpr int kMostRounds = 6;
-constexpr int64_t kLeastGain = 64;    // a round must lower the peak by one part in so many
-constexpr int64_t kLeastShare = 1000;  // a value smaller than one part of the peak in so many stays
+constexpr int kMostRounds = 4;
+constexpr int64_t kLeastGain = 64;   // a round must lower the peak by one part in so many
+constexpr int64_t kLeastShare = 64;  // a value smaller than one part of the largest in so many stays
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
@@ -61,20 +61,17 @@ class Uses {
 // How each value can be had after the peak.
 class Ways {
  public:
-  /// `peak`: of `lifetimes`, with as many bytes.
-  Ways(const Graph& graph, const Lifetimes& lifetimes, std::span<const OutsideWrite> writes, int32_t peak,
-       int64_t peak_bytes)
+  /// `peak`: of `lifetimes`.
+  Ways(const Graph& graph, const Lifetimes& lifetimes, std::span<const OutsideWrite> writes, int32_t peak)
       : graph_(graph),
         lifetimes_(lifetimes),
-        writes_(writes),
         peak_(peak),
-        least_bytes_(peak_bytes / kLeastShare),
+        least_bytes_(std::ranges::max(lifetimes.blocks, {}, &Block::bytes).bytes / kLeastShare),
         classes_(graph),
         uses_(graph, peak),
         ways_(at(graph.value_count())),
         goes_(ways_.size()) {
-    for (const Input& in : graph.inputs())
-      if (in.kind == Input::Kind::tensor) ways_[at(in.value)] = {true, 0, last_read(in.value)};
+    find_inputs(writes);
     find_segment_ends();
     for (int32_t n = 0; n < peak; ++n) find(n);
   }
@@ -91,18 +88,16 @@ class Ways {
     int32_t until = 0;  // the last node before which it may be computed
   };
 
-  // The last node before which an input may be read: afterwards its memory has a new value.
-  int32_t last_read(ValueId v) const {
-    auto last = static_cast<int32_t>(graph_.nodes().size());
-    for (const OutsideWrite& w : writes_) {
-      if (graph_.inputs()[at(w.input)].value != v) continue;
-      const ValueId value = graph_.outputs()[at(w.output)];
-      const auto made = std::ranges::find_if(graph_.nodes(), [&](const Node& n) {
-        return n.first_result <= value && value < n.first_result + n.results;
-      });
-      last = std::min(last, static_cast<int32_t>(made - graph_.nodes().begin()));
+  // An input may be read before the node that makes the value which is then written to its memory.
+  void find_inputs(std::span<const OutsideWrite> writes) {
+    for (const Input& in : graph_.inputs())
+      if (in.kind == Input::Kind::tensor) ways_[at(in.value)] = {true, 0, static_cast<int32_t>(graph_.nodes().size())};
+    const std::vector<int32_t> producers = producers_of(graph_);
+    for (const OutsideWrite& w : writes) {
+      const int32_t made = producers[at(graph_.outputs()[at(w.output)])];
+      int32_t& until = ways_[at(graph_.inputs()[at(w.input)].value)].until;
+      if (made >= 0) until = std::min(until, made);
     }
-    return last;
   }
 
   void find_segment_ends() {
@@ -153,7 +148,6 @@ class Ways {
 
   const Graph& graph_;
   const Lifetimes& lifetimes_;
-  const std::span<const OutsideWrite> writes_;
   const int32_t peak_;
   const int64_t least_bytes_;
   MemoryClasses classes_;
@@ -166,11 +160,8 @@ class Ways {
 // The graph with copies of nodes after the peak.
 class Copies {
  public:
-  Copies(Graph& graph, const Ways& ways) : graph_(graph), ways_(ways), rewriter_(graph), producer_(at(graph.value_count()), -1) {
-    for (size_t n = 0; n < graph.nodes().size(); ++n)
-      for (int r = 0; r < graph.nodes()[n].results; ++r)
-        producer_[at(graph.nodes()[n].first_result + r)] = static_cast<int32_t>(n);
-  }
+  Copies(Graph& graph, const Ways& ways)
+      : graph_(graph), ways_(ways), rewriter_(graph), producer_(producers_of(graph)) {}
 
   Remap make(int32_t peak) {
     std::vector<ValueId> operands;
@@ -222,7 +213,7 @@ class Copies {
   Graph& graph_;
   const Ways& ways_;
   Rewriter rewriter_;
-  std::vector<int32_t> producer_;
+  const std::vector<int32_t> producer_;
   std::unordered_map<ValueId, ValueId> copies_;  // of old values, new ones
 };
 
@@ -232,8 +223,8 @@ bool run_round(Graph& graph, const PassInput& input, Remap& remap) {
   const std::vector<int64_t> live = found.live_bytes();
   const auto most = std::ranges::max_element(live);
   const auto peak = static_cast<int32_t>(most - live.begin());
-  if (peak == std::ssize(graph.nodes())) return false;  // behind the last node
-  const Ways ways(graph, found, input.writes, peak, *most);
+  if (found.blocks.empty() || peak == std::ssize(graph.nodes())) return false;  // behind the last node
+  const Ways ways(graph, found, input.writes, peak);
   if (!ways.any()) return false;
   Graph made = graph.copy();
   Remap through = Copies(made, ways).make(peak);

@@ -25,19 +25,11 @@ bool has_symbols(const Node& node) {
 }
 
 
-std::vector<int32_t> producers(const Graph& graph) {
-  std::vector<int32_t> all(static_cast<size_t>(graph.value_count()), -1);
-  for (size_t n = 0; n < graph.nodes().size(); ++n)
-    for (int r = 0; r < graph.nodes()[n].results; ++r)
-      all[static_cast<size_t>(graph.nodes()[n].first_result + r)] = static_cast<int32_t>(n);
-  return all;
-}
-
 // The forward's values in a backward: inputs, and values that it recomputes, each at its first use.
 class Anew {
  public:
   Anew(const Graph& forward, Rewriter& rewriter)
-      : forward_(forward), producer_(producers(forward)), rewriter_(rewriter) {}
+      : forward_(forward), producer_(producers_of(forward)), rewriter_(rewriter) {}
 
   /// `input` of the backward is `value` of the forward. It is recomputed if `goes`, else it comes from outside.
   void add(ValueId input, ValueId value, bool goes) {
@@ -97,6 +89,14 @@ bool is_cheap(const Node& node) {
   const OpInfo& op = *node.op;
   return op.is(Trait::pure) && node.results == 1 && !op.is(Trait::random) && !op.is(Trait::checks) &&
          !op.run_on_host && (op.is(Trait::elementwise) || op.is(Trait::view) || node.operands == 0);
+}
+
+std::vector<int32_t> producers_of(const Graph& graph) {
+  std::vector<int32_t> all(static_cast<size_t>(graph.value_count()), -1);
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    for (int r = 0; r < graph.nodes()[n].results; ++r)
+      all[static_cast<size_t>(graph.nodes()[n].first_result + r)] = static_cast<int32_t>(n);
+  return all;
 }
 
 // Values in order of the graph: `nodes` is the number of nodes that compute one from saved values, `sources` are those

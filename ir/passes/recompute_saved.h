@@ -20,6 +20,8 @@ namespace retrograd::inline v0::ir {
 
 /// An elementwise op, a view or a constant: the same operands give the same bits again.
 bool is_cheap(const Node& node);
+/// Of each value, the node that gives it; -1: an input.
+std::vector<int32_t> producers_of(const Graph& graph);
 
 class Recompute {
  public:

@@ -95,14 +95,12 @@ TEST_CASE("bits are those of the activation and its backward") {
 }
 
 TEST_CASE(
-    "left alone: used twice, other uses later, memory that others see, formats of 16 bits, no backward, "
+    "left alone: other uses later, memory that others see, formats of 16 bits, no backward, "
     "devices") {
   const std::string used_later =
       "  %2 = clone %0 : D[101]\n  %3 = ACT %2{} : D[101]\n  %4 = mul %3, %2 : D[101]\n"
       "  %5 = ACT_backward %4, %2{} : D[101]\n  return %5\n";
   CHECK(split(text(used_later)) == "unchanged");
-  CHECK(split(text("  %2 = clone %0 : D[101]\n  %3 = ACT %2{} : D[101]\n  %4 = ACT %2{} : D[101]\n"
-                   "  %5 = ACT_backward %3, %2{} : D[101]\n  return %4, %5\n")) == "unchanged");
   CHECK(
       split(text("  %2 = clone %0 : D[101]\n  %3 = ACT %2{} : D[101]\n  %4 = ACT_backward %3, %2{} : D[101]\n"
                  "  return %4, %2\n")) == "unchanged");
@@ -140,6 +138,7 @@ TEST_CASE("taken back where the gate and the slope would be the peak") {
 }
 
 TEST_CASE("a compiled step has the bits of an eager one") {
+  ::setenv("RETROGRAD_PASSES_OFF", "recompute", 1);  // else neither the operand nor the slope is held
   const std::function<Tensor(const Tensor&)> kinds[] = {[](const Tensor& x) { return rg::gelu(x, "tanh"); },
                                                         [](const Tensor& x) { return rg::gelu(x); },
                                                         [](const Tensor& x) { return rg::silu(x); }};
@@ -163,4 +162,5 @@ TEST_CASE("a compiled step has the bits of an eager one") {
     };
     CHECK(same_bits(run(false), run(true)));
   }
+  ::unsetenv("RETROGRAD_PASSES_OFF");
 }

