@@ -54,6 +54,15 @@ std::optional<ScalarType> parse_dtype(std::string_view text) {
   return std::nullopt;
 }
 
+constinit std::atomic<ScalarType> detail::default_dtype{kFloat32};
+
+void set_default_dtype(ScalarType dtype, SourceLocation where) {
+  if (!is_floating(dtype) || is_float8(dtype))
+    fail(Category::bad_argument, "set_default_dtype",
+         std::string(name(dtype)) + " is not float64, float32, float16 or bfloat16", where);
+  detail::default_dtype.store(dtype, std::memory_order_relaxed);
+}
+
 ScalarType promote_types(ScalarType a, ScalarType b) {
   if (a == b) return a;
   if (a == ScalarType::Undefined || b == ScalarType::Undefined) return ScalarType::Undefined;
@@ -67,7 +76,7 @@ void TypePromotion::add_scalar(TypeCategory category) {
   switch (category) {
     case TypeCategory::Bool: return join(scalar_, kBool);
     case TypeCategory::Integral: return join(scalar_, kInt64);
-    case TypeCategory::Floating: return join(scalar_, kFloat32);
+    case TypeCategory::Floating: return join(scalar_, get_default_dtype());
   }
 }
 

@@ -6,7 +6,7 @@
 // Promotion follows PyTorch. promote_types() joins two dtypes; TypePromotion joins the operands of an op, in
 // three classes: tensors with dimensions, 0-dim tensors, and C++ scalars. A lower class changes the result
 // only if it is of a higher category (bool < integral < floating), so float16 tensor + 2.5 stays float16 and
-// int64 tensor + 2.5 becomes float32. Undefined as a result means "no such promotion": float8 joins only
+// int64 tensor + 2.5 becomes float32, the default dtype. Undefined as a result means "no such promotion": float8 joins only
 // itself.
 //
 // dispatch() turns a ScalarType into a C++ type for a generic lambda.
@@ -15,6 +15,7 @@
 // is_floating() and is_integral() rely on the order of the enum.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,7 @@
 #include <utility>
 
 #include "engine/float_formats.h"
+#include "engine/location.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
@@ -97,6 +99,17 @@ constexpr TypeCategory type_category(ScalarType dtype) {
   return dtype == kBool ? TypeCategory::Bool : TypeCategory::Integral;
 }
 
+namespace detail {
+extern constinit std::atomic<ScalarType> default_dtype;
+}
+
+/// The dtype of floating tensors for which none is given, for all threads: those of factories and modules, and what
+/// integers become with a C++ floating number or in an op that gives fractions. float32 at first.
+inline ScalarType get_default_dtype() { return detail::default_dtype.load(std::memory_order_relaxed); }
+/// What exists already stays as it is; a recorded function is recorded again. Error(bad_argument) unless `dtype` is
+/// float64, float32, float16 or bfloat16.
+void set_default_dtype(ScalarType dtype, SourceLocation where = SourceLocation::current());
+
 /// The smallest dtype both convert to, by PyTorch's table. Undefined if either is, or if they differ and
 /// one is a float8 type.
 ScalarType promote_types(ScalarType a, ScalarType b);
@@ -107,7 +120,7 @@ class TypePromotion {
   /// `zero_dim`: the tensor has no dimensions, so it only counts by category. Undefined takes no part.
   void add_tensor(ScalarType dtype, bool zero_dim) { join(zero_dim ? zero_dim_ : dimensioned_, dtype); }
 
-  /// A C++ number: floating counts as float32, the default dtype, integral as int64.
+  /// A C++ number: floating counts as the default dtype, integral as int64.
   void add_scalar(TypeCategory category);
 
   /// The result; Undefined if the operands do not promote or there were none.

@@ -304,7 +304,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, std::optional<TensorOptions
               SourceLocation where) {
   const NamedCall call("arange", where);
   const bool floating = start.is_floating() || end.is_floating() || step.is_floating();
-  const TensorOptions o = options.value_or(floating ? kFloat32 : kInt64);
+  const TensorOptions o = options.value_or(floating ? get_default_dtype() : kInt64);
   if (!floating && are_symbolic(start, end, step)) return counted_up(start, end, step.to_int(), o, where);
   const int64_t n = count_steps(start, end, step, floating, where);
   if (!floating) return count_integers(n, start.to_int(), step.to_int(), o, where);

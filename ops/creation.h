@@ -13,10 +13,10 @@ namespace retrograd::inline v0 {
 
 /// Options of a factory: `zeros({2, 3}, {.dtype = kFloat64})`.
 struct TensorOptions {
-  ScalarType dtype = kFloat32;
+  ScalarType dtype;
   Device device = kCPU;
   bool requires_grad = false;
-  constexpr TensorOptions(ScalarType dtype = kFloat32, Device device = kCPU, bool requires_grad = false)
+  TensorOptions(ScalarType dtype = get_default_dtype(), Device device = kCPU, bool requires_grad = false)
       : dtype(dtype), device(device), requires_grad(requires_grad) {}
 };
 

@@ -78,7 +78,7 @@ ScalarType compute_dtype(const Typing& t, std::span<const Operand> operands, Sou
       join.add_tensor(x.tensor().dtype(), x.tensor().dim() == 0);
   }
   ScalarType dtype = join.result();
-  if (t.promotion == Promotion::floating && is_integral(dtype, true)) dtype = kFloat32;
+  if (t.promotion == Promotion::floating && is_integral(dtype, true)) dtype = get_default_dtype();
   if (t.promotion == Promotion::number && dtype == kBool) dtype = kInt64;
   const bool refused = dtype == ScalarType::Undefined || is_float8(dtype) ||
                        (is_integral(dtype, true) && !t.integers) || (dtype == kBool && !t.booleans);

@@ -474,7 +474,7 @@ Tensor std(Operand x, const IntList& dim, Scalar correction, bool keepdim) {
 Tensor logsumexp(Operand x, const IntList& dim, bool keepdim) {
   const NamedCall call("logsumexp", x.where());
   if (!is_integral(x.tensor().dtype(), true)) return reduce<ops::LogSumExp>(x, dim, keepdim);
-  return reduce<ops::LogSumExp>(Operand(to(x, kFloat32), x.where()), dim, keepdim);
+  return reduce<ops::LogSumExp>(Operand(to(x, get_default_dtype()), x.where()), dim, keepdim);
 }
 
 Tensor vector_norm(Operand x, Scalar ord, const IntList& dim, bool keepdim) {

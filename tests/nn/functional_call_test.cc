@@ -158,17 +158,90 @@ TEST_CASE("a module in another dtype keeps its leaves and its gradients") {
   CHECK(text_of([&] { net.to(rg::kInt64); }).find("int64 is not a floating dtype") != std::string::npos);
 }
 
+// ---- what it is for ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+Program maml(const Net& net) {
+  return [&net](const Tensors& in) -> Tensors {
+    const Tensors own = net.parameters();
+    const Tensors fast = adapted(net, adapted(net, own, in[0], in[1]), in[0], in[1]);
+    return rg::autograd::grad({loss(net, fast, in[0], in[1])}, own);
+  };
+}
+
+// The Hessian's product with the cosines of the parameters.
+Program hessian_product(const Attention& block) {
+  return [&block](const Tensors& in) -> Tensors {
+    const auto value = [&](const Tensors& p) { return rg::sum(nn::functional_call(block, p, in[0]) * in[1]); };
+    Tensors v;
+    for (const Tensor& p : block.parameters()) v.push_back(rg::cos(p.detach()));
+    return rg::autograd::vhp(value, block.parameters(), v).product;
+  };
+}
+
+// Gradients of each of three samples; then the sum of two members of an ensemble.
+Program samples_and_ensemble(const Net& net, const Net& other) {
+  return [&](const Tensors& in) -> Tensors {
+    Tensors all;
+    for (int64_t i = 0; i < 3; ++i)
+      for (const Tensor& g :
+           rg::autograd::grad({loss(net, net.parameters(), in[0].select(0, i), in[1].select(0, i))}, net.parameters()))
+        all.push_back(g);
+    all.push_back((nn::functional_call(net, {}, in[0]) + nn::functional_call(net, other.parameters(), in[0])).detach());
+    return all;
+  };
+}
+
+// Number n of parameter k, and of the arguments, counted from 10, is 0.4 sin(1.3 k + 0.7 n).
+void fill(const Tensor& x, size_t k) {
+  const rg::NoGradGuard guard;
+  const Tensor n = rg::arange(0, x.numel(), 1, {rg::kFloat64});
+  x.copy_(rg::reshape(0.4 * rg::sin(0.7 * n + 1.3 * static_cast<double>(k)), x.sizes()));
+}
+void fill(nn::Module& module, size_t first = 0) {
+  module.to(rg::kFloat64);
+  for (const Tensor& p : module.parameters()) fill(p, first++);
+}
+
+// Each result, element n times cos(n), summed, is the number that PyTorch 2.15 gives (torch.func.functional_call).
+void check_numbers(const Program& program, const rg::Shape& x, const rg::Shape& y, const std::vector<double>& expected) {
+  const Tensors in{rg::zeros(x, {rg::kFloat64}), rg::zeros(y, {rg::kFloat64})};
+  for (size_t i = 0; i < in.size(); ++i) fill(in[i], 10 + i);
+  const Tensors found = program(in);
+  REQUIRE(found.size() == expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    INFO("result " << i);
+    const Tensor weights = rg::cos(rg::arange(0, found[i].numel(), 1, {rg::kFloat64}));
+    CHECK(rg::dot(rg::reshape(found[i].detach(), {-1}), weights).item<double>() ==
+          Approx(expected[i]).epsilon(1e-10).margin(1e-12));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("numbers are PyTorch's") {
+  Net net, other;
+  fill(net), fill(other, 5);
+  Attention block;
+  fill(block);
+  check_numbers(maml(net), {6, 3}, {6, 1},
+                {-0.00025052719342926431, -0.026406171507363414, -0.036565021827752502, -0.028563836608010013});
+  check_numbers(hessian_product(block), {2, 3, 4}, {2, 3, 4},
+                {-0.80078422095826374, -0.11802330233391525, -1.2211851454805118, 0.62168042866606754,
+                 0.25801618452112357, 0});
+  check_numbers(samples_and_ensemble(net, other), {3, 3}, {3, 1},
+                {0.040846427647365152, -0.83566811146531406, -0.88406892803305315, -1.0298056460721479,
+                 -0.033937574885312724, -0.70477423777816883, -0.63986058174472982, -0.82202017465248334,
+                 0.019288187175592861, -0.21985004363347432, -0.19334246210228898, -0.2753894795766873,
+                 -0.35552130543207583});
+}
+
 TEST_CASE("MAML: the outer gradient goes through two inner steps, in every mode") {
   rg::manual_seed(5);
   Net net;
   net.to(rg::kFloat64);
-  check_modes(
-      [&](const Tensors& in) -> Tensors {
-        const Tensors own = net.parameters();
-        const Tensors fast = adapted(net, adapted(net, own, in[0], in[1]), in[0], in[1]);
-        return rg::autograd::grad({loss(net, fast, in[0], in[1])}, own);
-      },
-      data({6, 3}, {6, 1}));
+  check_modes(maml(net), data({6, 3}, {6, 1}));
 }
 
 TEST_CASE("the outer gradient of MAML is the derivative of the loss after an inner step") {
@@ -192,16 +265,7 @@ TEST_CASE("Hessian products of a transformer's block, in every mode") {
   rg::manual_seed(6);
   Attention block;
   block.to(rg::kFloat64);
-  check_modes(
-      [&](const Tensors& in) -> Tensors {
-        const auto value = [&](const Tensors& p) {
-          return rg::sum(nn::functional_call(block, p, in[0]) * in[1]);
-        };
-        Tensors v;
-        for (const Tensor& p : block.parameters()) v.push_back(rg::cos(p.detach()));
-        return rg::autograd::vhp(value, block.parameters(), v).product;
-      },
-      data({2, 3, 4}, {2, 3, 4}));
+  check_modes(hessian_product(block), data({2, 3, 4}, {2, 3, 4}));
 }
 
 TEST_CASE("gradients per sample, and an ensemble, in every mode") {
@@ -209,16 +273,5 @@ TEST_CASE("gradients per sample, and an ensemble, in every mode") {
   Net net, other;
   net.to(rg::kFloat64);
   other.to(rg::kFloat64);
-  check_modes(
-      [&](const Tensors& in) -> Tensors {
-        Tensors all;
-        for (int64_t i = 0; i < 3; ++i)
-          for (const Tensor& g : rg::autograd::grad({loss(net, net.parameters(), in[0].select(0, i), in[1].select(0, i))},
-                                          net.parameters()))
-            all.push_back(g);
-        all.push_back((nn::functional_call(net, {}, in[0]) +
-                       nn::functional_call(net, other.parameters(), in[0])).detach());
-        return all;
-      },
-      data({3, 3}, {3, 1}));
+  check_modes(samples_and_ensemble(net, other), data({3, 3}, {3, 1}));
 }

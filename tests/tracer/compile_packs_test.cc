@@ -241,6 +241,73 @@ TEST_CASE("errors of pack and unpack hooks come out, and what was done before st
       }
 }
 
+TEST_CASE("after an unpack hook has thrown, a backward finds what it would find eagerly") {
+  const Tensor w = parameter({3, 4}, 7);
+  const auto body = [&](const Tensor& x) { return model(x, w); };
+  auto compiled = rg::compile(body);
+  int unpacks = 0;
+  // What two backwards give, of which the first fails at unpack number `at`.
+  const auto attempts = [&](auto f, int at) {
+    const Tensor x = spread({2, 3}).requires_grad_();
+    w.set_grad({});
+    unpacks = 0;
+    Tensor y;
+    {
+      rg::SavedTensorHooksGuard guard(rg::saved_tensor_hooks([](const Tensor& t) { return t; },
+                                                             [&unpacks, at](const Tensor& t) {
+                                                               if (unpacks++ == at) throw std::runtime_error("no");
+                                                               return t;
+                                                             }));
+      y = f(x);
+    }
+    Run run;
+    for (int i = 0; i < 2; ++i) try {
+        y.backward();
+        run.events.push_back("done");
+        run.tensors = {x.grad(), w.grad()};
+      } catch (const rg::Error& e) {
+        run.events.emplace_back(rg::to_string(e.category()));
+      } catch (const std::runtime_error& e) {
+        run.events.push_back(e.what());
+      }
+    return run;
+  };
+  attempts(body, -1), attempts(compiled, -1);
+  const int all = unpacks;
+  REQUIRE(all > 5);
+  for (int at = 0; at < all; ++at) {
+    INFO("unpack " << at);
+    const Run eager = attempts(body, at), found = attempts(compiled, at);
+    CHECK(eager.events == found.events);
+    if (at == 0) check_same(eager.tensors, found.tensors);
+  }
+}
+
+TEST_CASE("a compiled function frees saved values at their last use, also where user code unpacks them") {
+  const int64_t kBytes = 4 << 14;
+  const Tensor w = rg::randn({1 << 14}).requires_grad_();
+  const auto body = [&](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < 8; ++i) y = rg::tanh(y * w);
+    return rg::sum(y);
+  };
+  auto compiled = rg::compile(body);
+  const auto peak_of = [&](auto f) {
+    w.set_grad(rg::zeros_like(w));
+    const Tensor x = rg::randn({1 << 14}).requires_grad_();
+    rg::SavedTensorHooksGuard guard(
+        rg::saved_tensor_hooks([](const Tensor& t) { return t * 2.0; }, [](const Tensor& t) { return t / 2.0; }));
+    const Tensor y = f(x);
+    rg::memory::reset_peak();
+    const int64_t before = rg::memory::stats().live_bytes;
+    y.backward();
+    return rg::memory::stats().peak_bytes - before;
+  };
+  peak_of(compiled);
+  CHECK(peak_of(compiled) <= peak_of(body));
+  CHECK(peak_of(compiled) <= 6 * kBytes);
+}
+
 TEST_CASE("an unpack hook that gives another type is refused as in an eager backward") {
   const auto body = [](const Tensor& x) { return rg::sum(x * x); };
   auto compiled = rg::compile(body);

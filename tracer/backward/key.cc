@@ -87,7 +87,7 @@ uint64_t cotangent_types(const BackwardRequest& request) {
 Key structure_key(const BackwardRequest& request, Walk& walk) {
   Fold fold(walk.order().size() * 5 + 64);
   fold.add(uint64_t{request.accumulate} | uint64_t{request.create_graph} << 1 |
-           uint64_t{request.pair ? 1u : 0u} << 2);
+           uint64_t{request.pair ? 1u : 0u} << 2 | static_cast<uint64_t>(get_default_dtype()) << 8);
   for (const Edge& root : request.root_edges) fold.add(walk.target(root));
   fold.add(cotangent_types(request));
   for (const Edge& input : request.input_edges) fold.add(walk.target(input));

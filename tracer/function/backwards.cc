@@ -193,10 +193,37 @@ void FunctionBackwards::plan_first() {
     if (!backward->error) plan(*backward);
 }
 
+namespace {
+
+// User code may throw. Then the saved values of its record must still exist, as eagerly, where a record releases them
+// all at its end: inputs that a record's nodes use last are kept up to the last user code that they call.
+std::vector<KeptValue> inputs_of_user_code(const ir::Graph& graph) {
+  const auto& nodes = graph.nodes();
+  const auto record_of = [&](uint32_t n) {
+    return nodes[n].origin < 0 ? int64_t{-1} : int64_t{graph.origin(nodes[n].origin).ordinal};
+  };
+  std::unordered_map<int64_t, uint32_t> last_code;  // of each record
+  for (uint32_t n = 0; n < nodes.size(); ++n)
+    if (record_of(n) >= 0 && nodes[n].op->is(Trait::effect) && nodes[n].op->run_on_host) last_code[record_of(n)] = n;
+  if (last_code.empty()) return {};
+  std::vector<KeptValue> kept;
+  std::vector<bool> is_input(static_cast<size_t>(graph.value_count()));
+  for (const ir::Input& input : graph.inputs())
+    if (input.kind == ir::Input::Kind::tensor) is_input[static_cast<size_t>(input.value)] = true;
+  for (uint32_t n = 0; n < nodes.size(); ++n)
+    if (const auto code = last_code.find(record_of(n)); code != last_code.end() && code->second > n)
+      for (ir::ValueId v : graph.operands(nodes[n]))
+        if (v != ir::kNoValue && is_input[static_cast<size_t>(v)]) kept.push_back({v, code->second + 1});
+  return kept;
+}
+
+}  // namespace
+
 void FunctionBackwards::plan(FunctionBackward& backward) const {
   if (backward.planned.nodes().empty())
     backward.planned = optimised(graph_to_plan(backward.recorded), {}, given_inputs(backward.recorded));
-  backward.plan = plan_of(backward.planned, backward.numbers);
+  const std::vector<KeptValue> kept = inputs_of_user_code(backward.planned);
+  backward.plan = plan_of(backward.planned, backward.numbers, {}, {}, {}, nullptr, kept);
 }
 
 // Everything is saved if user code runs in between, or if there are several results: a backward from some of them may

@@ -45,7 +45,8 @@ std::vector<size_t> first_of_each(const Tensors& given) {
 
 }  // namespace
 
-CallGuard::CallGuard(const CallParts& given) : fixed(given.fixed), gradients(GradMode::is_enabled()) {
+CallGuard::CallGuard(const CallParts& given)
+    : fixed(given.fixed), gradients(GradMode::is_enabled()), default_dtype(get_default_dtype()) {
   RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();
   has_pair = static_cast<bool>(pair);
   pair_is_pure = pair && pair->is_pure;
@@ -79,6 +80,8 @@ std::string CallGuard::difference(const CallGuard& now, bool sizes) const {
       return fmt::format("argument {} was {}, is {}", i, arguments[i].text(), now.arguments[i].text());
   if (same_as != now.same_as) return "arguments are the same tensor, or are no longer";
   if (gradients != now.gradients) return now.gradients ? "gradients are on" : "gradients are off";
+  if (default_dtype != now.default_dtype)
+    return fmt::format("the default dtype was {}, is {}", name(default_dtype), name(now.default_dtype));
   if (has_pair != now.has_pair)
     return fmt::format("there {} a default pair of saved-tensor hooks", now.has_pair ? "is" : "is no longer");
   if (pair_is_pure != now.pair_is_pure)

@@ -24,6 +24,7 @@ struct CallGuard {
   std::vector<FixedPart> fixed;             // what else they hold
   std::vector<size_t> same_as;              // the first argument that is this tensor
   bool gradients;                           // gradient mode
+  ScalarType default_dtype;
   bool has_pair;                            // a default pair of saved-tensor hooks,
   bool pair_is_pure;                        // whether it needs no guards, and
   RefPtr<SavedTensorHooks> traceable_pair;  // the pair, if it is part of the graph

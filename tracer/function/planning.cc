@@ -50,10 +50,12 @@ std::vector<int32_t> saved_outputs(const RecordedFunction& recorded) {
 
 std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::span<const Number> numbers,
                               std::span<const ir::Binding> bindings, std::span<const WrittenInput> writes,
-                              std::optional<int64_t> arena_waste, ir::GroupMemories* groups) {
+                              std::optional<int64_t> arena_waste, ir::GroupMemories* groups,
+                              std::span<const KeptValue> kept) {
   return std::make_unique<Plan>(PlanRequest{.graph = graph,
                                             .values = numbers,
                                             .executor = executor_for(graph),
+                                            .kept = kept,
                                             .bindings = bindings,
                                             .writes = writes,
                                             .arena_waste = arena_waste,

@@ -25,7 +25,8 @@ std::vector<int32_t> saved_outputs(const RecordedFunction& recorded);
 /// The other arguments: see PlanRequest.
 std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::span<const Number> numbers,
                               std::span<const ir::Binding> bindings = {}, std::span<const WrittenInput> writes = {},
-                              std::optional<int64_t> arena_waste = {}, ir::GroupMemories* groups = nullptr);
+                              std::optional<int64_t> arena_waste = {}, ir::GroupMemories* groups = nullptr,
+                              std::span<const KeptValue> kept = {});
 
 /// The progress of a run: nodes of the graph that have finished, and that have begun.
 struct NodesRun {

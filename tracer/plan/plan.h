@@ -65,10 +65,9 @@ struct PlanRequest {
   std::span<const std::optional<SlotPlace>> slots = {};  // of each input; nullopt: it is bound. Empty: all are bound
   std::span<const SlotRelease> releases = {};            // in the order of nodes
 
-  /// An observer may stop the run (RunObserver). Then values can be read, those in `kept` for as long as stated
-  /// there, and groups of nodes end with `group_outputs`.
+  /// An observer may stop the run (RunObserver). Then values can be read, and groups of nodes end with `group_outputs`.
   bool may_stop = false;
-  std::span<const KeptValue> kept = {};
+  std::span<const KeptValue> kept = {};  // beyond their last use
   std::span<const ir::ValueId> group_outputs = {};
 
   /// What the inputs are bound to when it runs, or nothing: the layouts for which temporary memory is planned. An input

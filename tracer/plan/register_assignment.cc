@@ -171,7 +171,8 @@ bool may_overwrite_input(const Program& program, int32_t step_end, const Written
 void assign_registers(Program& program, const PlanRequest& request, const StepEnds& step_ends) {
   const ir::Graph& graph = program.graph;
   RegisterFile file(graph, program.layout.type_of, step_ends);
-  if (request.may_stop) file.keep(request.kept);
+  const bool keeps = request.may_stop || !request.kept.empty();
+  if (keeps) file.keep(request.kept);
   if (program.records_launches) file.keep_viewed();
   file.reserve(request.writes, [&](int32_t step_end, const WrittenInput& w) {
     return may_overwrite_input(program, step_end, w);
@@ -185,7 +186,7 @@ void assign_registers(Program& program, const PlanRequest& request, const StepEn
     if (request.may_stop || file.is_used(input.value)) file.take(input.value);
     program.tensor_inputs.push_back({static_cast<uint32_t>(bindings[i]), file.at(input.value)});
   }
-  RegisterAssignment(program, file).place_steps(request.may_stop);
+  RegisterAssignment(program, file).place_steps(keeps);
   for (ir::ValueId v : graph.outputs()) program.output_registers.push_back(file.at(v));
   if (request.may_stop) program.value_registers = std::move(file).registers();
 }
