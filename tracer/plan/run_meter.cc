@@ -22,7 +22,8 @@ bool RunMeter::calls_code(const Step& s) const {
   switch (s.kind) {
     case StepKind::hook:
     case StepKind::function:
-    case StepKind::code: return true;
+    case StepKind::code:
+    case StepKind::drop: return true;  // what user code packed may go with it
     case StepKind::host: return &op != &ops::info<ops::Contiguous> && !op.is(Trait::fresh);
     case StepKind::unpack: return run_.slots().slot(s.record, s.slot).packed();
     default: return false;
@@ -151,7 +152,7 @@ void RunMeter::before(const Step& s) {
   now_.is_code = calls_code(s);
   now_.within = 0;
   now_.expected.clear();
-  for (int32_t r : operands(s))
+  for (int32_t r : s.kind == StepKind::drop ? dying(s) : operands(s))
     if (now_.is_code) know(cell(r), false);
   for (Known& k : known_) k.is_shared = is_shared(k);
   for (size_t o = 0; o < s.results; ++o) now_.expected.push_back(expected(s, o));

@@ -64,6 +64,9 @@ class RunMeter {
   std::span<const int32_t> results(const Step& s) const {
     return {program_.registers_of(s) + s.operands, s.results};
   }
+  std::span<const int32_t> dying(const Step& s) const {
+    return {program_.registers_of(s) + s.operands + s.results, s.dying};
+  }
   TensorImpl& leaf_of(const Step& s) const { return *run_.bindings()[static_cast<size_t>(s.bound)].leaf; }
   void begin_code();
   void end_code();
