@@ -283,6 +283,42 @@ TEST_CASE("after an unpack hook has thrown, a backward finds what it would find 
   }
 }
 
+TEST_CASE("a backward that runs out of memory can be repeated, or says what is gone") {
+  const Tensor w = rg::randn({8, 8}).requires_grad_(), x = rg::randn({8, 8}).requires_grad_();
+  auto compiled = rg::compile([&](const Tensor& a) {
+    Tensor y = a;
+    for (int i = 0; i < 5; ++i) y = rg::tanh(rg::mm(y, w));
+    return rg::sum(y);
+  });
+  const auto gradients = [&](const Tensor& y) {
+    for (const Tensor& leaf : {w, x}) leaf.set_grad({});
+    y.backward();
+    return Tensors{w.grad(), x.grad()};
+  };
+  const Tensors expected = gradients(compiled(x));
+  int repeated = 0, gone = 0;
+  for (bool failed = true; failed;) {
+    const Tensor y = compiled(x);
+    rg::memory::fail_allocation_after(repeated + gone + 1);
+    failed = false;
+    try {
+      gradients(y);
+    } catch (const rg::OutOfMemory&) {
+      failed = true;
+    }
+    rg::memory::fail_allocation_after(0);
+    if (failed) try {
+        check_same(gradients(y), expected);
+        ++repeated;
+      } catch (const rg::Error& e) {
+        CHECK(e.category() == Category::backward_twice_freed);
+        ++gone;
+      }
+  }
+  CHECK(repeated > 0);
+  CHECK(gone > 0);
+}
+
 TEST_CASE("a compiled function frees saved values at their last use, also where user code unpacks them") {
   const int64_t kBytes = 4 << 14;
   const Tensor w = rg::randn({1 << 14}).requires_grad_();

@@ -210,16 +210,23 @@ void PlanRun::drop_dying(const Step& s) {
   for (int i = 0; i < s.dying; ++i) frame_->drop(dying[i]);
 }
 
-// An input has its register from the beginning, until a step drops it.
+// An input has its register from the beginning, until a step drops it or has a result there. The step that has thrown
+// may have overwritten what its results take over, but has dropped nothing.
 Tensors PlanRun::inputs_left() const {
-  std::vector<bool> is_dropped(frame_->at.size());
-  for (const Step& s : std::span(program_.steps).first(next_)) {
-    const int32_t* dying = program_.registers_of(s) + s.operands + s.results;
-    for (int i = 0; i < s.dying; ++i) is_dropped[static_cast<size_t>(dying[i])] = true;
+  std::vector<bool> is_gone(frame_->at.size());
+  const auto note = [&](const int32_t* registers, int count) {
+    for (int i = 0; i < count; ++i)
+      if (registers[i] >= 0) is_gone[static_cast<size_t>(registers[i])] = true;
+  };
+  for (size_t n = 0; n <= next_ && n < program_.steps.size(); ++n) {
+    const Step& s = program_.steps[n];
+    const int32_t* results = program_.registers_of(s) + s.operands;
+    note(results, s.results);
+    if (n < next_) note(results + s.results, s.dying);
   }
   Tensors left(bindings_.size());
   for (const auto& [binding, r] : program_.tensor_inputs)
-    if (r >= 0 && !is_dropped[static_cast<size_t>(r)]) left[binding] = frame_->give(r);
+    if (r >= 0 && !is_gone[static_cast<size_t>(r)]) left[binding] = frame_->give(r);
   return left;
 }
 
