@@ -104,6 +104,17 @@ std::map<std::string, std::function<std::string()>> rows() {
     return Trial{.function = [](const Tensors& a) { return a[0] * 2.0; },
                  .change = [=] { rg::GradMode::set_enabled(++*on < 3); }};
   });
+  row("the default dtype", [] {
+    struct Restored {
+      ~Restored() { rg::set_default_dtype(rg::kFloat32); }
+    };
+    const auto calls = shared(0);
+    return Trial{.function = [](const Tensors& a) { return a[0] * rg::full({3}, 1.0 / 3.0); },
+                 .arguments = [] { return Tensors{rg::ones({3}, {rg::kFloat32})}; },
+                 .change = [=, restored = std::make_shared<Restored>()] {
+                   if (++*calls == 3) rg::set_default_dtype(rg::kFloat64);
+                 }};
+  });
   row("whether an argument, or a tensor from outside, requires a gradient", [] {
     const Tensor outside = spread(rg::Shape{3}, 2);
     const auto calls = shared(0);
