@@ -4,7 +4,8 @@
 // Candidates are results of elementwise ops, constants and views that are used before and after the node with the most
 // live bytes. Their operands must be live there anyway, or be recomputed as well (Ways). All candidates of a round are
 // dropped together; a node that uses one after the peak gets a copy of the nodes that compute it. That moves the peak, so
-// there are several rounds, each with a lower peak: one that gains too little is not taken.
+// there are several rounds, each with a lower peak: one that gains too little is not taken. It takes time, so nothing is
+// done where all of them together gain too little.
 //
 // Memory that code outside of the graph may reach is read between the same effects as before
 // (ir/passes/memory_classes.h), and before the value that a run writes there is computed. Limits: a value needs at most
@@ -22,7 +23,8 @@ namespace retrograd::inline v0::ir {
 namespace {
 
 constexpr int kMostRounds = 4;
-constexpr int64_t kLeastGain = 64;   // a round must lower the peak by one part in so many
+constexpr int64_t kLeastGain = 64;   // a round must lower the peak by one part in so many,
+constexpr int64_t kWorthIt = 5;      // all rounds together by this, for the time that it takes
 constexpr int64_t kLeastShare = 64;  // a value smaller than one part of the largest in so many stays
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
@@ -239,11 +241,16 @@ bool run_round(Graph& graph, const PassInput& input, Remap& remap) {
 
 bool recompute(Graph& graph, const PassInput& input, Remap& remap) {
   if (graph.nodes().empty()) return false;
+  Graph made = graph.copy();
   Remap all = Remap::identity(graph);
   int rounds = 0;
-  while (rounds < kMostRounds && run_round(graph, input, all)) ++rounds;
-  if (rounds > 0) remap = std::move(all);
-  return rounds > 0;
+  while (rounds < kMostRounds && run_round(made, input, all)) ++rounds;
+  if (rounds == 0) return false;
+  const int64_t before = peak_of(graph, input);
+  if (peak_of(made, input) > before - before / kWorthIt) return false;
+  graph = std::move(made);
+  remap = std::move(all);
+  return true;
 }
 
 }  // namespace retrograd::ir
