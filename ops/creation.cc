@@ -284,7 +284,8 @@ namespace {
 Dim as_dim(Scalar s) { return s.is_symbolic() ? Dim::symbol(s.id()) : Dim(s.to_int()); }
 
 // Steps upward between bounds that are symbols of a recording: a running sum of ones, whose length is a symbol, too.
-Tensor counted_up(Scalar start, Scalar end, int64_t step, const TensorOptions& options, SourceLocation where) {
+Tensor counted_up(Scalar start, Scalar end, int64_t step, const TensorOptions& options,
+                  SourceLocation where) {
   const Dim n = (as_dim(end) - as_dim(start) + (step - 1)) / step;
   const Tensor one = ones({n}, {kInt64, options.device}, where);
   const Tensor count = cumsum(Operand(one, where), 0);

@@ -107,7 +107,9 @@ class Grouper {
   // than row-major has none: its kernel adds in an order that depends on the layout, a group does not.
   void find_roles() {
     std::vector<uint8_t> is_row_major(waits_in_.size());
-    const auto lies_row_major = [&](ValueId v) { return v != kNoValue && is_row_major[static_cast<size_t>(v)]; };
+    const auto lies_row_major = [&](ValueId v) {
+      return v != kNoValue && is_row_major[static_cast<size_t>(v)];
+    };
     for (size_t i = 0; i < at_.size(); ++i) {
       const Node& node = graph_.nodes()[i];
       const auto operands = graph_.operands(node);

@@ -54,8 +54,8 @@ class GatedDerivatives {
  private:
   // The uses of a value that an activation is computed from.
   struct Uses {
-    size_t last_backward = 0;  // 0: none, since no backward is the first node
-    size_t last_other = 0;     // of nodes; outputs come after all
+    size_t last_backward = 0;          // 0: none, since no backward is the first node
+    size_t last_other = 0;             // of nodes; outputs come after all
     const Node* activation = nullptr;  // the activation that is split, with
     const GatedOps* ops = nullptr;
     ValueId slope = kNoValue;  // the derivative, a new value
@@ -96,8 +96,7 @@ class GatedDerivatives {
     const TensorType& type = graph_.type(x);
     if ((type.dtype != kFloat32 && type.dtype != kFloat64) || type.device != kCPU) return false;
     Uses& of = uses(x);
-    if (of.last_other != i || of.last_backward < i || !classes_.is_private(x))
-      return false;
+    if (of.last_other != i || of.last_backward < i || !classes_.is_private(x)) return false;
     of.activation = &node;
     of.ops = ops;
     return true;

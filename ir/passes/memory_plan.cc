@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostTries = 48;
 constexpr int64_t kGoodEnough = 512;  // an arena larger than the bound by less than one part in so many
-constexpr int64_t kMostVisits = 40;  // of an item, on average
+constexpr int64_t kMostVisits = 40;   // of an item, on average
 constexpr int kMostHoles = 8;         // checked for one item
 
 struct Item {
@@ -110,9 +110,8 @@ class Packer {
     if (bound > most || best_size_ <= enough) return;
     std::vector<int32_t> by_area = by_size;
     std::ranges::stable_sort(by_size, std::greater(), [&](int32_t i) { return item(i).size; });
-    std::ranges::stable_sort(by_area, std::greater(), [&](int32_t i) {
-      return item(i).size * (item(i).last - item(i).first + 1);
-    });
+    std::ranges::stable_sort(by_area, std::greater(),
+                             [&](int32_t i) { return item(i).size * (item(i).last - item(i).first + 1); });
     for (int tries = 0; tries < kMostTries && visits_ < most_visits_ && best_size_ > enough; ++tries)
       improve(tries % 2 ? by_area : by_size);
   }

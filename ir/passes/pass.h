@@ -21,11 +21,12 @@ struct Lifetimes;
 struct PassInput {
   std::span<const Rewrite> simplify = {}, broadcast = {};  // the rules of these passes
   std::span<const GatedOps> gated = {};                    // of `gated_derivatives`
-  std::span<const Number> values = {};  // of all symbols, for sizes in bytes; default: those at capture
+  std::span<const Number> values = {};        // of all symbols, for sizes in bytes; default: those at capture
   std::span<const OutsideWrite> writes = {};  // what is computed in place stays so
   std::span<const int32_t> given = {};        // inputs, by number, whose memory is freed after their last use
   Executor* executor = nullptr;               // decides what may be fused and joined; null: nothing
-  int64_t most_bytes = std::numeric_limits<int64_t>::max();  // the peak that a pass may raise that of its graph to
+  int64_t most_bytes =
+      std::numeric_limits<int64_t>::max();  // the peak that a pass may raise that of its graph to
 };
 
 /// Of a graph in its order, each node by itself.
@@ -45,16 +46,16 @@ struct Pass {
   Stage stage;
 };
 
-#define RG_PASSES(X)                                                                        \
-  X(simplify, rules, "rules that replace a node by a simpler one")                          \
-  X(broadcast, rules, "elementwise nodes run before their operands are expanded")           \
-  X(cse, cleaning, "equal nodes become one")                                                \
-  X(dce, cleaning, "pure nodes without use are dropped")                                    \
-  X(recompute, placing, "values held over the peak are computed again behind it")           \
+#define RG_PASSES(X)                                                                          \
+  X(simplify, rules, "rules that replace a node by a simpler one")                            \
+  X(broadcast, rules, "elementwise nodes run before their operands are expanded")             \
+  X(cse, cleaning, "equal nodes become one")                                                  \
+  X(dce, cleaning, "pure nodes without use are dropped")                                      \
+  X(recompute, placing, "values held over the peak are computed again behind it")             \
   X(gated_derivatives, placing, "derivatives of gated activations are computed next to them") \
-  X(join_updates, placing, "steps of an optimizer run as one launch")                       \
-  X(schedule, placing, "pure nodes move to where less memory is held")                      \
-  X(early_updates, placing, "an optimizer's updates run directly after their gradients")    \
+  X(join_updates, placing, "steps of an optimizer run as one launch")                         \
+  X(schedule, placing, "pure nodes move to where less memory is held")                        \
+  X(early_updates, placing, "an optimizer's updates run directly after their gradients")      \
   X(fuse, placing, "nodes that run as one step are adjacent")
 
 #define RG_DECLARE(name, stage, doc) bool name(Graph& graph, const PassInput& input, Remap& remap);

@@ -23,7 +23,9 @@ bool broadcast(Graph& graph, const PassInput& input, Remap& remap) {
 Lifetimes lifetimes_of(const Graph& graph, const PassInput& input) {
   return lifetimes(graph, {.values = input.values, .writes = input.writes, .given = input.given});
 }
-int64_t peak_of(const Graph& graph, const PassInput& input) { return lifetimes_of(graph, input).peak_bytes(); }
+int64_t peak_of(const Graph& graph, const PassInput& input) {
+  return lifetimes_of(graph, input).peak_bytes();
+}
 
 PassSet passes_named(const char* names) {
   PassSet set;
@@ -39,8 +41,7 @@ PassSet passes_named(const char* names) {
     else if (!name.empty()) {
       std::string known;
       for (const Pass& p : kPasses) known += fmt::format(" {}", p.name);
-      throw Error(Category::bad_argument,
-                  fmt::format("there is no pass \"{}\"; there are{}", name, known));
+      throw Error(Category::bad_argument, fmt::format("there is no pass \"{}\"; there are{}", name, known));
     }
   }
   return set;
@@ -66,7 +67,8 @@ constexpr size_t kRules = end_of(Pass::Stage::rules), kClean = end_of(Pass::Stag
 
 class Pipeline {
  public:
-  Pipeline(Graph& graph, const PassOptions& options) : graph_(graph), options_(options), input_(options.input) {
+  Pipeline(Graph& graph, const PassOptions& options)
+      : graph_(graph), options_(options), input_(options.input) {
     if (!options.off.all()) input_.most_bytes = peak_of(graph, input_);
     begin();
   }

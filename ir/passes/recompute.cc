@@ -93,7 +93,8 @@ class Ways {
   // An input may be read before the node that makes the value which is then written to its memory.
   void find_inputs(std::span<const OutsideWrite> writes) {
     for (const Input& in : graph_.inputs())
-      if (in.kind == Input::Kind::tensor) ways_[at(in.value)] = {true, 0, static_cast<int32_t>(graph_.nodes().size())};
+      if (in.kind == Input::Kind::tensor)
+        ways_[at(in.value)] = {true, 0, static_cast<int32_t>(graph_.nodes().size())};
     const std::vector<int32_t> producers = producers_of(graph_);
     for (const OutsideWrite& w : writes) {
       const int32_t made = producers[at(graph_.outputs()[at(w.output)])];
@@ -135,7 +136,8 @@ class Ways {
       way.known = way.known && operand.known;
       way.nodes += operand.nodes;
       way.until = std::min(way.until, operand.until);
-      if (reads_memory(*node.op) && !classes_.is_private(v)) way.until = std::min(way.until, segment_end_[at(n)]);
+      if (reads_memory(*node.op) && !classes_.is_private(v))
+        way.until = std::min(way.until, segment_end_[at(n)]);
     }
     way.known = way.known && way.nodes <= Recompute::kMostNodes;
     return way;

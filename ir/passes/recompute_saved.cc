@@ -24,7 +24,6 @@ bool has_symbols(const Node& node) {
   return found;
 }
 
-
 // The forward's values in a backward: inputs, and values that it recomputes, each at its first use.
 class Anew {
  public:

@@ -43,7 +43,8 @@ std::string seen(Trial trial) {
 
 // Whether the twin check tells that the function is not what was recorded.
 bool is_found_by_twin(Trial trial) {
-  rg::FunctionCache compiled(trial.is_step ? rg::FunctionKind::step : rg::FunctionKind::function, {.twin_calls = 1});
+  rg::FunctionCache compiled(trial.is_step ? rg::FunctionKind::step : rg::FunctionKind::function,
+                             {.twin_calls = 1});
   const auto run = [&] {
     compiled.run([&](const Tensors& a) { return Tensors{trial.function(a)}; }, trial.arguments());
   };
@@ -81,22 +82,35 @@ std::map<std::string, std::function<std::string()>> rows() {
   row("values of arguments and of tensors from outside", [] {
     const Tensor outside = spread(rg::Shape{4, 3}, 2);
     return Trial{.function = [=](const Tensors& a) { return a[0] * outside; },
-                 .change = [=] { outside.add_(rg::ones({4, 3})); }};
+                 .change =
+                     [=] {
+                       outside.add_(rg::ones({4, 3}));
+                     }};
   });
   const auto of_sizes = [](std::function<Tensor(const Tensors&)> function) {
     const auto size = shared<int64_t>(4);
     return Trial{.function = std::move(function),
-                 .arguments = [=] { return Tensors{parameter(rg::Shape{*size, 3}, 1)}; },
+                 .arguments =
+                     [=] {
+                       return Tensors{parameter(rg::Shape{*size, 3}, 1)};
+                     },
                  .change = [=] { ++*size; }};
   };
-  row("sizes of arguments, as symbols",
-      [=] { return of_sizes([](const Tensors& a) { return a[0].view({a[0].sym_size(0) * 3}) / a[0].sym_size(0); }); });
+  row("sizes of arguments, as symbols", [=] {
+    return of_sizes([](const Tensors& a) { return a[0].view({a[0].sym_size(0) * 3}) / a[0].sym_size(0); });
+  });
   row("a size of an argument, as an integer",
       [=] { return of_sizes([](const Tensors& a) { return a[0] / static_cast<double>(a[0].size(0)); }); });
   row("dtypes, ranks, and sizes that are 0 or 1", [] {
     const auto rank = shared(0);
     return Trial{.function = [](const Tensors& a) { return rg::sum(a[0], {0}); },
-                 .arguments = [=] { return Tensors{parameter(*rank == 1 ? rg::Shape{4} : *rank ? rg::Shape{1, 4} : rg::Shape{2, 4}, 1)}; },
+                 .arguments =
+                     [=] {
+                       return Tensors{parameter(*rank == 1 ? rg::Shape{4}
+                                                : *rank    ? rg::Shape{1, 4}
+                                                           : rg::Shape{2, 4},
+                                                1)};
+                     },
                  .change = [=] { ++*rank; }};
   });
   row("gradient mode", [] {
@@ -111,9 +125,10 @@ std::map<std::string, std::function<std::string()>> rows() {
     const auto calls = shared(0);
     return Trial{.function = [](const Tensors& a) { return a[0] * rg::full({3}, 1.0 / 3.0); },
                  .arguments = [] { return Tensors{rg::ones({3}, {rg::kFloat32})}; },
-                 .change = [=, restored = std::make_shared<Restored>()] {
-                   if (++*calls == 3) rg::set_default_dtype(rg::kFloat64);
-                 }};
+                 .change =
+                     [=, restored = std::make_shared<Restored>()] {
+                       if (++*calls == 3) rg::set_default_dtype(rg::kFloat64);
+                     }};
   });
   row("whether an argument, or a tensor from outside, requires a gradient", [] {
     const Tensor outside = spread(rg::Shape{3}, 2);
@@ -128,20 +143,27 @@ std::map<std::string, std::function<std::string()>> rows() {
     const auto module = std::make_shared<Scale>();
     const auto calls = shared(0);
     return Trial{.function = [=](const Tensors& a) { return a[0] * module->weight; },
-                 .change = [=] { if (++*calls == 3) module->to(rg::kFloat64); }};
+                 .change =
+                     [=] {
+                       if (++*calls == 3) module->to(rg::kFloat64);
+                     }};
   });
   row("learning rates and other numbers of an optimizer", [] {
     const Tensor w = parameter(rg::Shape{3}, 2);
     const auto sgd = std::make_shared<rg::optim::SGD>(Tensors{w}, rg::optim::SGDOptions{.lr = 0.1});
     const auto lr = shared(0.1);
-    return Trial{.function = [=](const Tensors& a) {
-                   rg::NoGradGuard no_grad;
-                   w.copy_(rg::ones({3}));
-                   w.set_grad(rg::sum(a[0], {0}));
-                   sgd->step();
-                   return w.clone();
-                 },
-                 .arguments = [] { return Tensors{spread(rg::Shape{4, 3}, 1)}; },
+    return Trial{.function =
+                     [=](const Tensors& a) {
+                       rg::NoGradGuard no_grad;
+                       w.copy_(rg::ones({3}));
+                       w.set_grad(rg::sum(a[0], {0}));
+                       sgd->step();
+                       return w.clone();
+                     },
+                 .arguments =
+                     [] {
+                       return Tensors{spread(rg::Shape{4, 3}, 1)};
+                     },
                  .change = [=] { sgd->set_lr(*lr *= 0.5); },
                  .is_step = true};
   });
@@ -159,10 +181,11 @@ std::map<std::string, std::function<std::string()>> rows() {
   row("whether a leaf has a `.grad` that the function adds to", [] {
     const Tensor w = parameter(rg::Shape{3}, 2);
     const auto calls = shared(0);
-    return Trial{.function = [=](const Tensors& a) {
-                   rg::sum(a[0] * w).backward();
-                   return w.grad().clone();
-                 },
+    return Trial{.function =
+                     [=](const Tensors& a) {
+                       rg::sum(a[0] * w).backward();
+                       return w.grad().clone();
+                     },
                  .arguments =
                      [=] {
                        w.set_grad(*calls == 3 ? rg::ones({3}) : Tensor());
@@ -174,19 +197,27 @@ std::map<std::string, std::function<std::string()>> rows() {
   row("hooks on a leaf that a backward in the function reaches", [] {
     const Tensor w = parameter(rg::Shape{3}, 2);
     const auto calls = shared(0);
-    return Trial{.function = [=](const Tensors& a) {
-                   w.set_grad({});
-                   rg::sum(a[0] * w).backward();
-                   return w.grad().clone();
-                 },
-                 .arguments = [] { return Tensors{spread(rg::Shape{4, 3}, 1)}; },
-                 .change = [=] { if (++*calls == 3) w.register_hook([](const Tensor& g) { return g * 2.0; }); },
+    return Trial{.function =
+                     [=](const Tensors& a) {
+                       w.set_grad({});
+                       rg::sum(a[0] * w).backward();
+                       return w.grad().clone();
+                     },
+                 .arguments =
+                     [] {
+                       return Tensors{spread(rg::Shape{4, 3}, 1)};
+                     },
+                 .change =
+                     [=] {
+                       if (++*calls == 3) w.register_hook([](const Tensor& g) { return g * 2.0; });
+                     },
                  .is_step = true};
   });
   row("a `Live` number", [] {
     const auto lr = shared(rg::Live<double>(1.0));
     const auto calls = shared(0);
-    return Trial{.function = [=](const Tensors& a) { return a[0] * *lr; }, .change = [=] { *lr = 1.0 / ++*calls; }};
+    return Trial{.function = [=](const Tensors& a) { return a[0] * *lr; },
+                 .change = [=] { *lr = 1.0 / ++*calls; }};
   });
   row("a number that is captured, or computed on the host", [] {
     const auto beta = shared(1.0);
@@ -219,12 +250,13 @@ std::map<std::string, std::function<std::string()>> rows() {
     const Tensor w = parameter(rg::Shape{3}, 2);
     const auto sgd = std::make_shared<rg::optim::SGD>(Tensors{w}, rg::optim::SGDOptions{.lr = 0.1});
     const auto calls = shared(0);
-    return Trial{.function = [=](const Tensors& a) {
-                   rg::NoGradGuard no_grad;
-                   w.set_grad(rg::sum(a[0], {0}));
-                   sgd->step();
-                   return w.clone();
-                 },
+    return Trial{.function =
+                     [=](const Tensors& a) {
+                       rg::NoGradGuard no_grad;
+                       w.set_grad(rg::sum(a[0], {0}));
+                       sgd->step();
+                       return w.clone();
+                     },
                  .arguments =
                      [=] {
                        rg::NoGradGuard no_grad;

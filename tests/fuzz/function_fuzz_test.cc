@@ -182,10 +182,12 @@ struct Outcome {
 Tensors gradients_of(const Tensors& results, const Tensors& arguments, bool all) {
   Tensors roots, inputs, cotangents;
   const auto is_view = [&](const Tensor& r) {
-    return std::ranges::any_of(arguments, [&](const Tensor& a) { return a.impl().storage() == r.impl().storage(); });
+    return std::ranges::any_of(arguments,
+                               [&](const Tensor& a) { return a.impl().storage() == r.impl().storage(); });
   };
   for (const Tensor& r : results)
-    if (r.requires_grad() && r.is_floating_point() && leaf_state(r) == LeafState::inner && (all || !is_view(r))) {
+    if (r.requires_grad() && r.is_floating_point() && leaf_state(r) == LeafState::inner &&
+        (all || !is_view(r))) {
       roots.push_back(r);
       cotangents.push_back(rg::ones_like(r.detach()) * (0.5 + 0.25 * static_cast<double>(roots.size() % 5)));
     }
@@ -220,7 +222,8 @@ std::string difference(const Tensors& eager, const Tensors& other, const std::st
     if (same(eager[i], other[i])) continue;
     std::ostringstream text;
     text << what << ": number " << i;
-    if (eager[i].defined() && other[i].defined()) text << ", " << eager[i].detach() << "\nand " << other[i].detach();
+    if (eager[i].defined() && other[i].defined())
+      text << ", " << eager[i].detach() << "\nand " << other[i].detach();
     return text.str();
   }
   return {};

@@ -278,11 +278,12 @@ TEST_CASE("a reduction of a value that may have any layout is in no group") {
     return "%2 = " + view + "\n%3 = sum %2 {dim=[1], keepdim=true} : f32[6,1]\n%4 = neg %2 : f32[6,4]\n" +
            "return %3, %4\n";
   };
-  CHECK(grouped("%0: f32[6,4]", "%1 = neg %0 : f32[6,4]\n%2 = sum %0 {dim=[1], keepdim=true} : f32[6,1]\nreturn %1, %2\n") ==
+  CHECK(grouped("%0: f32[6,4]",
+                "%1 = neg %0 : f32[6,4]\n%2 = sum %0 {dim=[1], keepdim=true} : f32[6,1]\nreturn %1, %2\n") ==
         "neg sum");
-  CHECK(grouped("%0: f32[4,6]", "%1 = neg %0 : f32[4,6]\n" + sum_of("permute %1 {dims=[1,0]} : f32[6,4]")) == "neg permute sum neg");
-  CHECK(grouped("%0: f32[24]",
-                "%1 = neg %0 : f32[24]\n" + sum_of("view %1 {size=[6,4]} : f32[6,4]")) ==
+  CHECK(grouped("%0: f32[4,6]", "%1 = neg %0 : f32[4,6]\n" + sum_of("permute %1 {dims=[1,0]} : f32[6,4]")) ==
+        "neg permute sum neg");
+  CHECK(grouped("%0: f32[24]", "%1 = neg %0 : f32[24]\n" + sum_of("view %1 {size=[6,4]} : f32[6,4]")) ==
         "neg view [sum neg]");
 }
 

@@ -33,8 +33,8 @@ Tensor loss(const Net& net, const nn::ParameterValues& values, const Tensor& x, 
 
 // A gradient step of the inner loop, through which the outer one differentiates.
 Tensors adapted(const Net& net, const Tensors& parameters, const Tensor& x, const Tensor& y) {
-  const Tensors gradients =
-      rg::autograd::grad({loss(net, parameters, x, y)}, parameters, {}, /*retain_graph=*/{}, /*create_graph=*/true);
+  const Tensors gradients = rg::autograd::grad({loss(net, parameters, x, y)}, parameters, {},
+                                               /*retain_graph=*/{}, /*create_graph=*/true);
   Tensors next;
   for (size_t i = 0; i < parameters.size(); ++i) next.push_back(parameters[i] - 0.1 * gradients[i]);
   return next;
@@ -111,7 +111,9 @@ TEST_CASE("a call that throws restores the parameters and names the caller's lin
   const Tensors own = layer.parameters();
   const Tensor wrong = rg::ones({2, 4});
   const int line = __LINE__ + 1;
-  const std::string text = text_of([&] { nn::functional_call(layer, {{"weight", wrong}}, rg::ones({1, 3})); });
+  const std::string text = text_of([&] {
+    nn::functional_call(layer, {{"weight", wrong}}, rg::ones({1, 3}));
+  });
   INFO(text);
   CHECK(text.find("functional_call_test.cc:" + std::to_string(line)) != std::string::npos);
   CHECK(layer.weight.is_same(own[0]));
@@ -128,7 +130,10 @@ TEST_CASE("what the module does not have is refused, with the caller's line") {
   };
   has(text_of([&] { nn::functional_call(net, {{"third.bias", w}}, x); }), "no parameter \"third.bias\"");
   has(text_of([&] { nn::functional_call(net, Tensors{w}, x); }), "1 tensors for 4 parameters");
-  has(text_of([&] { nn::functional_call(net, {{"first.bias", Tensor()}}, x); }), "undefined tensor for \"first.bias\"");
+  has(text_of([&] {
+        nn::functional_call(net, {{"first.bias", Tensor()}}, x);
+      }),
+      "undefined tensor for \"first.bias\"");
   for (size_t i = 0; i < own.size(); ++i) CHECK(net.parameters()[i].is_same(own[i]));
 }
 
@@ -173,7 +178,9 @@ Program maml(const Net& net) {
 // The Hessian's product with the cosines of the parameters.
 Program hessian_product(const Attention& block) {
   return [&block](const Tensors& in) -> Tensors {
-    const auto value = [&](const Tensors& p) { return rg::sum(nn::functional_call(block, p, in[0]) * in[1]); };
+    const auto value = [&](const Tensors& p) {
+      return rg::sum(nn::functional_call(block, p, in[0]) * in[1]);
+    };
     Tensors v;
     for (const Tensor& p : block.parameters()) v.push_back(rg::cos(p.detach()));
     return rg::autograd::vhp(value, block.parameters(), v).product;
@@ -185,10 +192,11 @@ Program samples_and_ensemble(const Net& net, const Net& other) {
   return [&](const Tensors& in) -> Tensors {
     Tensors all;
     for (int64_t i = 0; i < 3; ++i)
-      for (const Tensor& g :
-           rg::autograd::grad({loss(net, net.parameters(), in[0].select(0, i), in[1].select(0, i))}, net.parameters()))
+      for (const Tensor& g : rg::autograd::grad(
+               {loss(net, net.parameters(), in[0].select(0, i), in[1].select(0, i))}, net.parameters()))
         all.push_back(g);
-    all.push_back((nn::functional_call(net, {}, in[0]) + nn::functional_call(net, other.parameters(), in[0])).detach());
+    all.push_back(
+        (nn::functional_call(net, {}, in[0]) + nn::functional_call(net, other.parameters(), in[0])).detach());
     return all;
   };
 }
@@ -205,7 +213,8 @@ void fill(nn::Module& module, size_t first = 0) {
 }
 
 // Each result, element n times cos(n), summed, is the number that PyTorch 2.15 gives (torch.func.functional_call).
-void check_numbers(const Program& program, const rg::Shape& x, const rg::Shape& y, const std::vector<double>& expected) {
+void check_numbers(const Program& program, const rg::Shape& x, const rg::Shape& y,
+                   const std::vector<double>& expected) {
   const Tensors in{rg::zeros(x, {rg::kFloat64}), rg::zeros(y, {rg::kFloat64})};
   for (size_t i = 0; i < in.size(); ++i) fill(in[i], 10 + i);
   const Tensors found = program(in);
@@ -225,8 +234,9 @@ TEST_CASE("numbers are PyTorch's") {
   fill(net), fill(other, 5);
   Attention block;
   fill(block);
-  check_numbers(maml(net), {6, 3}, {6, 1},
-                {-0.00025052719342926431, -0.026406171507363414, -0.036565021827752502, -0.028563836608010013});
+  check_numbers(
+      maml(net), {6, 3}, {6, 1},
+      {-0.00025052719342926431, -0.026406171507363414, -0.036565021827752502, -0.028563836608010013});
   check_numbers(hessian_product(block), {2, 3, 4}, {2, 3, 4},
                 {-0.80078422095826374, -0.11802330233391525, -1.2211851454805118, 0.62168042866606754,
                  0.25801618452112357, 0});

@@ -255,7 +255,8 @@ TEST_CASE("after an unpack hook has thrown, a backward finds what it would find 
     {
       rg::SavedTensorHooksGuard guard(rg::saved_tensor_hooks([](const Tensor& t) { return t; },
                                                              [&unpacks, at](const Tensor& t) {
-                                                               if (unpacks++ == at) throw std::runtime_error("no");
+                                                               if (unpacks++ == at)
+                                                                 throw std::runtime_error("no");
                                                                return t;
                                                              }));
       y = f(x);
@@ -331,8 +332,8 @@ TEST_CASE("a compiled function frees saved values at their last use, also where 
   const auto peak_of = [&](auto f) {
     w.set_grad(rg::zeros_like(w));
     const Tensor x = rg::randn({1 << 14}).requires_grad_();
-    rg::SavedTensorHooksGuard guard(
-        rg::saved_tensor_hooks([](const Tensor& t) { return t * 2.0; }, [](const Tensor& t) { return t / 2.0; }));
+    rg::SavedTensorHooksGuard guard(rg::saved_tensor_hooks([](const Tensor& t) { return t * 2.0; },
+                                                           [](const Tensor& t) { return t / 2.0; }));
     const Tensor y = f(x);
     rg::memory::reset_peak();
     const int64_t before = rg::memory::stats().live_bytes;

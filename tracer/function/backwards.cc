@@ -72,7 +72,8 @@ Arrivals all_of(const FunctionResults& results) {
 
 }  // namespace
 
-RecordedBackwards RecordedTape::record_backwards(FunctionResults& results, std::span<const Number> values) const {
+RecordedBackwards RecordedTape::record_backwards(FunctionResults& results,
+                                                 std::span<const Number> values) const {
   RecordedBackwards made;
   const auto is_recorded = [&](const Arrivals& arrivals) {
     std::unique_ptr<FunctionBackward>& backward = made[arrivals];
@@ -96,7 +97,8 @@ RecordedBackwards RecordedTape::record_backwards(FunctionResults& results, std::
   return made;
 }
 
-std::unique_ptr<FunctionBackward> RecordedTape::record_backward(FunctionResults& results, const Arrivals& arrivals,
+std::unique_ptr<FunctionBackward> RecordedTape::record_backward(FunctionResults& results,
+                                                                const Arrivals& arrivals,
                                                                 std::span<const Number> values) const {
   const std::lock_guard lock(mutex_);
   auto backward = std::make_unique<FunctionBackward>();
@@ -124,7 +126,8 @@ std::unique_ptr<FunctionBackward> RecordedTape::record_backward(FunctionResults&
   RecordedFunction::settle_unused(backward->recorded.numbers, backward->recorded.graph);
   backward->recorded.reads.symbols = of_forward;
   if (const int32_t sizes = recorder_->sizes().count())
-    backward->recorded = backward->recorded.at_sizes(RecordedFunction::hints(backward->recorded.graph), sizes);
+    backward->recorded =
+        backward->recorded.at_sizes(RecordedFunction::hints(backward->recorded.graph), sizes);
   ir::verify(backward->recorded.graph);
   backward->numbers = RecordedFunction::hints(backward->recorded.graph);
   return backward;
@@ -135,7 +138,11 @@ std::unique_ptr<FunctionBackward> RecordedTape::record_backward(FunctionResults&
 FunctionBackwards::FunctionBackwards(const RecordedFunction& forward, const RecordedTape& tape,
                                      FunctionResults& results, std::span<const Number> values,
                                      RecordedBackwards first)
-    : forward_(forward), tape_(tape), results_(results), values_(values.begin(), values.end()), all_(std::move(first)) {
+    : forward_(forward),
+      tape_(tape),
+      results_(results),
+      values_(values.begin(), values.end()),
+      all_(std::move(first)) {
   for (const auto& [arrivals, backward] : all_) note_users(*backward);
 }
 
@@ -204,7 +211,8 @@ std::vector<KeptValue> inputs_of_user_code(const ir::Graph& graph) {
   };
   std::unordered_map<int64_t, uint32_t> last_code;  // of each record
   for (uint32_t n = 0; n < nodes.size(); ++n)
-    if (record_of(n) >= 0 && nodes[n].op->is(Trait::effect) && nodes[n].op->run_on_host) last_code[record_of(n)] = n;
+    if (record_of(n) >= 0 && nodes[n].op->is(Trait::effect) && nodes[n].op->run_on_host)
+      last_code[record_of(n)] = n;
   if (last_code.empty()) return {};
   std::vector<KeptValue> kept;
   std::vector<bool> is_input(static_cast<size_t>(graph.value_count()));

@@ -119,7 +119,8 @@ class FunctionBackwards {
   mutable std::mutex mutex_;
   RecordedBackwards all_;
   ir::Recompute recompute_;
-  std::vector<std::unordered_set<const Record*>> users_;  // of each saved value: the records whose rules use it
+  std::vector<std::unordered_set<const Record*>>
+      users_;  // of each saved value: the records whose rules use it
 };
 
 }  // namespace retrograd

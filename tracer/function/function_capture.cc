@@ -31,7 +31,8 @@ FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& argume
   sizes_ = sizes_of(symbols, before, given, recorded_.graph.symbols);
   try {
     record(body, arguments, known);
-    if (!sizes_.count()) ir::verify(recorded_.graph);  // else with numbers in place of symbols, which may differ in form
+    if (!sizes_.count())
+      ir::verify(recorded_.graph);  // else with numbers in place of symbols, which may differ in form
     guards_.finish(arguments);
   } catch (...) {
     settle_recorded();

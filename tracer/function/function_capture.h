@@ -33,7 +33,8 @@ class FunctionCapture {
   /// DryRunNeeded if one is missing. `before`: the earlier capture that `symbols` is about; its call differed in sizes
   /// only.
   FunctionCapture(const FunctionBody& body, const Tensors& arguments, CallGuard guard, FunctionKind kind,
-                  const KnownCalls* known, SizeSymbols symbols, const FunctionCapture* before, SourceLocation where);
+                  const KnownCalls* known, SizeSymbols symbols, const FunctionCapture* before,
+                  SourceLocation where);
   ~FunctionCapture();
   FunctionCapture(const FunctionCapture&) = delete;
 
@@ -56,7 +57,8 @@ class FunctionCapture {
 
   /// If sizes are symbols: the values of all expressions of the graph in a call. No vector, with the reason, if the
   /// capture does not serve the call.
-  std::optional<std::vector<Number>> fit(const CallGuard& call, const Tensors& arguments, std::string& misfit) const;
+  std::optional<std::vector<Number>> fit(const CallGuard& call, const Tensors& arguments,
+                                         std::string& misfit) const;
   /// The backwards that were recorded with it, at the sizes of the recording; none if they were taken before.
   RecordedBackwards take_backwards() { return std::exchange(first_backwards_, {}); }
   /// Settles the numbers that the recording read if no run will use them.

@@ -64,8 +64,8 @@ std::string value_of(const FixedPart& part) {
 std::string difference_of(const std::vector<FixedPart>& was, const std::vector<FixedPart>& is) {
   for (size_t i = 0; i < std::min(was.size(), is.size()); ++i)
     if (!(was[i] == is[i]))
-      return fmt::format("the {} in argument {} was {}, is {}", was[i].kind, was[i].argument, value_of(was[i]),
-                         value_of(is[i]));
+      return fmt::format("the {} in argument {} was {}, is {}", was[i].kind, was[i].argument,
+                         value_of(was[i]), value_of(is[i]));
   return "the arguments have other parts";
 }
 
@@ -167,10 +167,11 @@ void FunctionGuards::check_hooks(const Tensors& arguments, size_t effects, Sourc
   for (const ReachedLeaf& leaf : reached_)
     if (leaf.effects >= effects && !leaf.holds_in_run(arguments))
       fail(Category::unsupported, "compile",
-           fmt::format("user code that a recorded function calls has added a hook to a leaf, {}, whose gradient "
-                       "was still to come, or has removed a traceable one there: the run cannot follow. Hint: "
-                       "change hooks between calls",
-                       to_string(leaf.leaf(arguments).type())),
+           fmt::format(
+               "user code that a recorded function calls has added a hook to a leaf, {}, whose gradient "
+               "was still to come, or has removed a traceable one there: the run cannot follow. Hint: "
+               "change hooks between calls",
+               to_string(leaf.leaf(arguments).type())),
            where);
 }
 

@@ -14,16 +14,16 @@
 
 #include "tracer/function/leaf_gradients.h"
 #include "tracer/function/parts.h"
-#include "tracer/function/tensor_guard.h"
 #include "tracer/function/recorded_function.h"
+#include "tracer/function/tensor_guard.h"
 
 namespace retrograd::inline v0 {
 
 struct CallGuard {
-  std::vector<TensorGuard> arguments;       // the tensors in them
-  std::vector<FixedPart> fixed;             // what else they hold
-  std::vector<size_t> same_as;              // the first argument that is this tensor
-  bool gradients;                           // gradient mode
+  std::vector<TensorGuard> arguments;  // the tensors in them
+  std::vector<FixedPart> fixed;        // what else they hold
+  std::vector<size_t> same_as;         // the first argument that is this tensor
+  bool gradients;                      // gradient mode
   ScalarType default_dtype;
   bool has_pair;                            // a default pair of saved-tensor hooks,
   bool pair_is_pure;                        // whether it needs no guards, and
@@ -73,7 +73,8 @@ class FunctionGuards {
   /// nodes with effects that have begun.
   void check_hooks(const Tensors& arguments, size_t effects, SourceLocation where) const;
   /// Called if user code replaces .grad of a leaf in a run.
-  void check_grad(const TensorImpl& leaf, const Tensors& arguments, size_t effects, SourceLocation where) const;
+  void check_grad(const TensorImpl& leaf, const Tensors& arguments, size_t effects,
+                  SourceLocation where) const;
 
  private:
   void note_reached(const LeafGradients::Reached& reached, const FunctionInputs& inputs,
@@ -85,9 +86,9 @@ class FunctionGuards {
 
   const CallGuard call_;
   const RecordedFunction& recorded_;
-  std::optional<std::vector<TensorLocation>> locations_;      // of the arguments, if they matter
-  std::vector<std::pair<TensorImpl*, TensorGuard>> outside_;  // kept alive by recorded_
-  std::unordered_set<const Storage*> written_;                // memory of outside_ that a run writes to
+  std::optional<std::vector<TensorLocation>> locations_;       // of the arguments, if they matter
+  std::vector<std::pair<TensorImpl*, TensorGuard>> outside_;   // kept alive by recorded_
+  std::unordered_set<const Storage*> written_;                 // memory of outside_ that a run writes to
   std::vector<std::pair<TensorGuard, TensorLocation>> grads_;  // that a run begins with
   std::vector<ReachedLeaf> reached_;
 };

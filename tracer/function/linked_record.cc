@@ -15,9 +15,9 @@
 #include "engine/rule.h"
 #include "engine/runner.h"
 #include "ops/shape_ops.h"
-#include "tracer/function/sized_function.h"
 #include "tracer/function/opaque_value.h"
 #include "tracer/function/run_numbers.h"
+#include "tracer/function/sized_function.h"
 #include "tracer/observe/profile.h"
 
 namespace retrograd::inline v0 {
@@ -208,7 +208,7 @@ class BackwardReplay final : public PassThrough {
 }  // namespace
 
 void SizedFunction::link(Tensors& results, const std::vector<ir::Binding>& bindings,
-                           std::shared_ptr<SavedRun> saved, SourceLocation where) {
+                         std::shared_ptr<SavedRun> saved, SourceLocation where) {
   Tensors held;
   std::vector<TensorImpl*> operands;
   for (int32_t input : capture_->tape()->inputs()) {
@@ -236,8 +236,8 @@ void SizedFunction::link(Tensors& results, const std::vector<ir::Binding>& bindi
 // ---- its backward -------------------------------------------------------------------------------------------------
 
 std::vector<ir::Binding> SizedFunction::bind_backward(const FunctionBackward& backward,
-                                                        std::span<TensorImpl* const> cotangents,
-                                                        const Tensors& saved) const {
+                                                      std::span<TensorImpl* const> cotangents,
+                                                      const Tensors& saved) const {
   std::vector<ir::Binding> bindings;
   for (const RecordedFunction::Input& input : backward.recorded.inputs) {
     ir::Binding b;
@@ -255,10 +255,12 @@ std::vector<ir::Binding> SizedFunction::bind_backward(const FunctionBackward& ba
 }
 
 // Differentiable gradients: the values that the backward needs are recomputed by differentiable operations.
-Tensors SizedFunction::replay_backward(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
-                                         const SavedRun& saved, const Tensors& values,
-                                         std::span<const Number> numbers, SourceLocation where) const {
-  if (std::ranges::any_of(capture_->tape()->made_leaves(), [&](size_t leaf) { return leaf < results_.given(); }))
+Tensors SizedFunction::replay_backward(const FunctionBackward& backward,
+                                       std::span<TensorImpl* const> cotangents, const SavedRun& saved,
+                                       const Tensors& values, std::span<const Number> numbers,
+                                       SourceLocation where) const {
+  if (std::ranges::any_of(capture_->tape()->made_leaves(),
+                          [&](size_t leaf) { return leaf < results_.given(); }))
     fail(Category::unsupported, "compiled",
          "gradients of gradients of a recorded function that returns a leaf that it makes. Hint: make it "
          "outside",
@@ -300,10 +302,11 @@ bool is_differentiated(std::span<TensorImpl* const> cotangents) {
 // The gradients that the backward computes from a run's values. `left`: of each input of the backward, a value that has
 // not been released when it throws.
 Tensors SizedFunction::gradients_of(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
-                                      const SavedRun& saved, Tensors values, Tensors& left,
-                                      SourceLocation where) const {
+                                    const SavedRun& saved, Tensors values, Tensors& left,
+                                    SourceLocation where) const {
   std::vector<Number> numbers = backward.numbers;
-  if (recorded_.graph.symbols.size()) std::copy_n(saved.numbers.begin(), backward.recorded.reads.symbols, numbers.begin());
+  if (recorded_.graph.symbols.size())
+    std::copy_n(saved.numbers.begin(), backward.recorded.reads.symbols, numbers.begin());
   NumbersOfRun read(backward.recorded, backward.planned, std::move(numbers), /*first=*/false);
   for (const RecordedFunction::Input& input : backward.recorded.inputs)
     left.push_back(input.saved >= 0 ? values[static_cast<size_t>(input.saved)] : Tensor());

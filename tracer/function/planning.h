@@ -24,7 +24,8 @@ std::vector<int32_t> saved_outputs(const RecordedFunction& recorded);
 
 /// The other arguments: see PlanRequest.
 std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::span<const Number> numbers,
-                              std::span<const ir::Binding> bindings = {}, std::span<const WrittenInput> writes = {},
+                              std::span<const ir::Binding> bindings = {},
+                              std::span<const WrittenInput> writes = {},
                               std::optional<int64_t> arena_waste = {}, ir::GroupMemories* groups = nullptr,
                               std::span<const KeptValue> kept = {});
 

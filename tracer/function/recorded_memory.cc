@@ -84,14 +84,15 @@ Root& RecordedMemory::root_of(TensorImpl& cell) {
 // Refuses written memory to which two inputs would be bound, one of them a tensor from outside.
 void RecordedMemory::check_alone(const Root& root) const {
   if (root.outside && roots_outside_.at(root.outside) > 1)
-    of_.refuse(Category::unsupported,
-           "a recorded function writes to an argument that it also uses as a tensor from outside. Hint: use "
-           "the argument only");
+    of_.refuse(
+        Category::unsupported,
+        "a recorded function writes to an argument that it also uses as a tensor from outside. Hint: use "
+        "the argument only");
 }
 
 // A view, or a copy with a part replaced, of a value with the layout of `cell` in memory of `bytes` bytes.
 ir::ValueId RecordedMemory::emit_geometry(const OpInfo& op, const TensorImpl& cell, ir::ValueId value,
-                                            const TensorImpl& part, const Tensor& with, int64_t bytes) {
+                                          const TensorImpl& part, const Tensor& with, int64_t bytes) {
   ops::Geometry geometry = ops::geometry_of(part, cell);
   Tensor from = of_.make(cell.type(), value), result;
   std::copy_n(cell.strides(), cell.rank(), from.impl().mutable_strides());
@@ -105,12 +106,11 @@ ir::ValueId RecordedMemory::emit_geometry(const OpInfo& op, const TensorImpl& ce
 }
 
 // The op, as_strided or as_strided_scatter, that relates a cell to its root.
-ir::ValueId RecordedMemory::relate(const OpInfo& op, Root& root, const TensorImpl& cell,
-                                     const Tensor& with) {
+ir::ValueId RecordedMemory::relate(const OpInfo& op, Root& root, const TensorImpl& cell, const Tensor& with) {
   if (root.cell->dtype() != cell.dtype())
     of_.refuse(Category::unsupported,
-           fmt::format("a recorded function writes to memory that is seen as {} and as {}",
-                       to_string(root.cell->type()), to_string(cell.type())));
+               fmt::format("a recorded function writes to memory that is seen as {} and as {}",
+                           to_string(root.cell->type()), to_string(cell.type())));
   if ((root.is_written || with.defined()) && root.input >= 0 &&
       (!root.cell->is_contiguous() || !lies_within(cell, *root.cell)))
     flatten(root);
@@ -130,9 +130,9 @@ void RecordedMemory::flatten(Root& root) {
           .ref();
   contiguous_strides(root.cell->shape(), root.cell->mutable_strides());
   const TensorImpl& input = *root.as_input;
-  root.value =
-      emit_geometry(ops::info<ops::AsStrided>, input, of_.graph().inputs()[static_cast<size_t>(root.input)].value,
-                    *root.cell, {}, root.storage->nbytes());
+  root.value = emit_geometry(ops::info<ops::AsStrided>, input,
+                             of_.graph().inputs()[static_cast<size_t>(root.input)].value, *root.cell, {},
+                             root.storage->nbytes());
   root.is_flat = true;
   if (root.is_written)
     root.value = relate(ops::info<ops::AsStridedScatter>, root, *before, computed(before->type(), value));
@@ -186,10 +186,10 @@ bool RecordedMemory::has_two_histories() const {
   std::vector<bool> has = of_.inputs().have_gradient();
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const ir::Node& node = graph.nodes()[n];
-    const bool goes_on =
-        node.op->vjp && of_.is_differentiable(n) && std::ranges::any_of(graph.operands(node), [&](ir::ValueId v) {
-          return v != ir::kNoValue && has[static_cast<size_t>(v)];
-        });
+    const bool goes_on = node.op->vjp && of_.is_differentiable(n) &&
+                         std::ranges::any_of(graph.operands(node), [&](ir::ValueId v) {
+                           return v != ir::kNoValue && has[static_cast<size_t>(v)];
+                         });
     for (int i = 0; i < node.results; ++i) has[static_cast<size_t>(node.first_result + i)] = goes_on;
   }
   return std::ranges::any_of(without_history_, [&](ir::ValueId v) { return has[static_cast<size_t>(v)]; });

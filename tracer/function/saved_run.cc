@@ -98,7 +98,8 @@ Tensors SavedRun::take_values(const FunctionBackward& backward) {
 void SavedRun::give_back(const FunctionBackward& backward, const Tensors& left) {
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < left.size(); ++i)
-    if (const int32_t s = backward.recorded.inputs[i].saved; s >= 0 && !values[static_cast<size_t>(s)].defined())
+    if (const int32_t s = backward.recorded.inputs[i].saved;
+        s >= 0 && !values[static_cast<size_t>(s)].defined())
       values[static_cast<size_t>(s)] = left[i];
   std::lock_guard users_lock(function->backwards_->mutex());
   for (const Record* r : taken_)

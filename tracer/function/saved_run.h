@@ -36,7 +36,7 @@ struct SavedRun final : SavedElsewhere {
   struct Taken {
     // Computed by the forward, if they equal the result of the backward and this is the last one; else none.
     Tensors gradients;
-    Tensors values;     // moved if they may be released and no other record needs them
+    Tensors values;  // moved if they may be released and no other record needs them
   };
   /// Error(backward_twice_freed) or Error(version_mismatch) when `backward` can no longer run.
   Taken take(const FunctionBackward& backward, const Record& record, std::span<TensorImpl* const> cotangents);

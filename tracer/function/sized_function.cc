@@ -56,7 +56,8 @@ void SizedFunction::make_plans(const Tensors& arguments) {
   if (!backwards_) return;
   backwards_->plan_first();
   if (PrecomputedGradients::are_possible(recorded_, *backwards_, *capture_->tape(), results_))
-    precomputed_ = std::make_unique<PrecomputedGradients>(recorded_, *backwards_, *capture_->tape(), numbers_);
+    precomputed_ =
+        std::make_unique<PrecomputedGradients>(recorded_, *backwards_, *capture_->tape(), numbers_);
 }
 
 void SizedFunction::plan_forward(const Tensors& arguments) {
@@ -66,7 +67,8 @@ void SizedFunction::plan_forward(const Tensors& arguments) {
   planned_ = optimised(graph, outside_writes(recorded_), {});
   ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
   std::optional<int64_t> waste;
-  if (capture_->kind() == FunctionKind::step) waste = std::max<int64_t>(0, bytes_saved(recorded_, planned_, groups));
+  if (capture_->kind() == FunctionKind::step)
+    waste = std::max<int64_t>(0, bytes_saved(recorded_, planned_, groups));
   make_plan(arguments, waste, groups);
 }
 
@@ -106,7 +108,8 @@ std::vector<WrittenInput> SizedFunction::written_inputs(std::span<const ir::Bind
 
 void SizedFunction::log(std::string_view why) const {
   logging::captured(planned_, why);
-  if (const ir::Graph* backward = backward_graph()) logging::captured(*backward, "the backward of this function");
+  if (const ir::Graph* backward = backward_graph())
+    logging::captured(*backward, "the backward of this function");
 }
 
 const RecordedFunction* SizedFunction::recorded_backward() const {

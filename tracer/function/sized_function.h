@@ -28,7 +28,8 @@ class NumbersOfRun;
 class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
  public:
   /// `arguments`: of these sizes. `values`: of all expressions of the capture's graph at these sizes.
-  SizedFunction(std::shared_ptr<FunctionCapture> capture, const Tensors& arguments, std::vector<Number> values);
+  SizedFunction(std::shared_ptr<FunctionCapture> capture, const Tensors& arguments,
+                std::vector<Number> values);
   SizedFunction(const SizedFunction&) = delete;
 
   const FunctionCapture& capture() const { return *capture_; }

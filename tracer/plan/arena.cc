@@ -128,11 +128,11 @@ void place_in_arena(Program& program, RegisterFile& file, int64_t most_waste) {
   std::vector<int64_t> bytes;
   for (const TensorType& t : program.layout.types) bytes.push_back(bytes_of(t));
   const bool keeps_arena = program.records_launches;
-  const Placement placement = place_values(
-      {program.graph, placed, file.last(), bytes,
-       [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
-       [&](size_t step, int o, int r) { return program.may_overwrite(*steps[step], o, r); },
-       keeps_arena ? kAnyWaste : most_waste, keeps_arena});
+  const Placement placement =
+      place_values({program.graph, placed, file.last(), bytes,
+                    [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
+                    [&](size_t step, int o, int r) { return program.may_overwrite(*steps[step], o, r); },
+                    keeps_arena ? kAnyWaste : most_waste, keeps_arena});
   program.layout.arena_bytes = placement.arena_bytes;
   program.layout.arena_offsets = file.place(placement);
   for (size_t i = 0; i < steps.size(); ++i)

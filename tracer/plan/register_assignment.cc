@@ -52,8 +52,7 @@ void RegisterAssignment::place_steps(bool with_drops) {
 
 std::vector<ir::ValueId> RegisterAssignment::ending_before(const Step& s) {
   const ir::Node& node = program_.node(s);
-  if (s.kind != StepKind::fused)
-    return file_.ending_before(s.node, graph_.operands(node), node.first_result);
+  if (s.kind != StepKind::fused) return file_.ending_before(s.node, graph_.operands(node), node.first_result);
   const ir::Node& first = graph_.nodes()[program_.first_node(s)];
   return file_.ending_before(s.node, program_.fused_of(s).inputs, first.first_result);
 }

@@ -140,7 +140,8 @@ char* data_of(const TensorImpl& x, int64_t item) {
   } else {
     const FoldedSlot& folded = v.folded[-2 - r];
     slot = v.slot(folded.record, folded.offset);
-    __builtin_prefetch(v.slot(folded.ahead, folded.offset));  // a guess: records of one kind have the same layout
+    __builtin_prefetch(
+        v.slot(folded.ahead, folded.offset));  // a guess: records of one kind have the same layout
     x = slot->value();
     if (!x || slot->version != x->storage()->version()) return false;
     if (const Record& record = *v.records[folded.record];
@@ -195,8 +196,8 @@ char* data_of(const TensorImpl& x, int64_t item) {
 
 // Runs the span steps from the next one on. They run no user code, so nothing needs to be checked in between.
 void PlanRun::spans(size_t end) {
-  const SpanView view{frame_->at.data(),      frame_->own.data(),     program_.registers.data(),
-                      program_.folded.data(), slots_.records.data(),  frame_->patched.data(),
+  const SpanView view{frame_->at.data(),      frame_->own.data(),    program_.registers.data(),
+                      program_.folded.data(), slots_.records.data(), frame_->patched.data(),
                       program_.executor,      !slots_.retain};
   const size_t count = one_by_one_ || stop_node_ != kGoOn ? next_ + 1 : end;
   const Step* s = program_.steps.data() + next_;

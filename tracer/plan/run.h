@@ -91,8 +91,8 @@ class PlanRun {
   std::unique_ptr<Frame> frame_;
   Launcher launcher_;
   std::unique_ptr<UnpackPrefetcher> prefetcher_;
-  size_t next_ = 0;              // the current step
-  uint32_t stop_node_ = kGoOn;   // before which the run stops
+  size_t next_ = 0;             // the current step
+  uint32_t stop_node_ = kGoOn;  // before which the run stops
   uint64_t seen_changes_ = annotation_changes;
   bool one_by_one_;  // span steps run one at a time, and no segment runs as a graph
 };

@@ -156,7 +156,8 @@ void RunMeter::before(const Step& s) {
     if (now_.is_code) know(cell(r), false);
   for (Known& k : known_) k.is_shared = is_shared(k);
   for (size_t o = 0; o < s.results; ++o) now_.expected.push_back(expected(s, o));
-  now_.is_first = s.kind == StepKind::accumulate_grad && !(leaf_of(s).meta && leaf_of(s).meta->grad.defined());
+  now_.is_first =
+      s.kind == StepKind::accumulate_grad && !(leaf_of(s).meta && leaf_of(s).meta->grad.defined());
   if (now_.is_first) now_.expected.push_back(expected(s, 0));
   if (now_.is_code && s.results == 1)
     if (Known* k = find(now_.expected[0].operand)) k->is_kept = k->is_planned;  // it is stored outside

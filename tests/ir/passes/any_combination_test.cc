@@ -19,7 +19,8 @@ namespace ir = rg::ir;
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kGraphs = 60, kPrograms = 10;  // on one thread there is nothing to find, at twenty times the cost
+constexpr uint64_t kGraphs = 60,
+                   kPrograms = 10;  // on one thread there is nothing to find, at twenty times the cost
 #else
 constexpr uint64_t kGraphs = 2000, kPrograms = 150;
 #endif

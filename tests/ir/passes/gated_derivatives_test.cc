@@ -128,7 +128,8 @@ TEST_CASE("taken back where the gate and the slope would be the peak") {
   const auto changed = [](const std::string& text) {
     ir::Graph graph = ir_test::parse(text);
     const ir::PassReport report = ir::run_passes(
-        graph, {.input = rg::rewrites::all(), .off = passes_test::all_but("gated_derivatives"), .verify = true});
+        graph,
+        {.input = rg::rewrites::all(), .off = passes_test::all_but("gated_derivatives"), .verify = true});
     return std::ranges::any_of(report.runs, &ir::PassReport::Run::changed);
   };
   CHECK_FALSE(changed(text(kBoth)));

@@ -30,9 +30,9 @@ TEST_CASE("passes are named") {
   CHECK(ir::passes_named("cse,dce").count() == 2);
   CHECK((ir::passes_named("dce") | ir::passes_named("cse,")) == ir::passes_named("dce,cse"));
   const std::string problem = ir_test::error_of<rg::Error>([] { ir::passes_named("dce,csee"); });
-  CHECK(problem.find(
-            "there is no pass \"csee\"; there are simplify broadcast cse dce recompute gated_derivatives join_updates "
-            "schedule early_updates fuse") != std::string::npos);
+  CHECK(problem.find("there is no pass \"csee\"; there are simplify broadcast cse dce recompute "
+                     "gated_derivatives join_updates "
+                     "schedule early_updates fuse") != std::string::npos);
 }
 
 TEST_CASE("all off: the graph as it was, and a map to itself") {

@@ -27,7 +27,8 @@ std::string recomputed(const std::string& inputs, const std::string& body,
   std::string text;
   for (const ir::Node& node : graph.nodes()) {
     text += (text.empty() ? "" : " ") + std::string(node.op->name) + "(";
-    for (const ir::ValueId v : graph.operands(node)) text += (text.back() == '(' ? "" : ",") + std::to_string(v);
+    for (const ir::ValueId v : graph.operands(node))
+      text += (text.back() == '(' ? "" : ",") + std::to_string(v);
     text += ")";
   }
   return text;
@@ -48,25 +49,30 @@ TEST_CASE("an elementwise value that is held over the peak is computed behind it
 }
 
 TEST_CASE("a chain is computed from what is live anyway") {
-  CHECK(recomputed(kInput, "%1 = cumsum %0 {}; %2 = tanh %1; %3 = neg %2; %4 = cumsum %3 {}; "
-                           "%5 = cumsum %4 {}; %6 = mul %4, %5; %7 = mul %3, %6; %8 = add %7, %1; return %8\n") ==
+  CHECK(recomputed(kInput,
+                   "%1 = cumsum %0 {}; %2 = tanh %1; %3 = neg %2; %4 = cumsum %3 {}; "
+                   "%5 = cumsum %4 {}; %6 = mul %4, %5; %7 = mul %3, %6; %8 = add %7, %1; return %8\n") ==
         "cumsum(0) tanh(1) neg(2) cumsum(3) cumsum(4) mul(4,5) tanh(1) neg(7) mul(8,6) add(9,1)");
 }
 
 TEST_CASE("left alone: other ops, operands that are gone, outputs, what the peak uses") {
   CHECK(recomputed(kInput, held("cumsum %1 {}")) == "unchanged");
-  CHECK(recomputed(kInput, "%1 = cumsum %0 {}; %2 = tanh %1; %3 = cumsum %2 {}; %4 = cumsum %3 {}; "
-                           "%5 = mul %3, %4; %6 = mul %2, %5; return %6\n") == "unchanged");
-  CHECK(recomputed(kInput, "%1 = cumsum %0 {}; %2 = tanh %1; %3 = cumsum %2 {}; %4 = cumsum %3 {}; "
-                           "%5 = mul %3, %4; %6 = mul %2, %5; %7 = add %6, %1; return %7, %2\n") == "unchanged");
+  CHECK(recomputed(kInput,
+                   "%1 = cumsum %0 {}; %2 = tanh %1; %3 = cumsum %2 {}; %4 = cumsum %3 {}; "
+                   "%5 = mul %3, %4; %6 = mul %2, %5; return %6\n") == "unchanged");
+  CHECK(recomputed(kInput,
+                   "%1 = cumsum %0 {}; %2 = tanh %1; %3 = cumsum %2 {}; %4 = cumsum %3 {}; "
+                   "%5 = mul %3, %4; %6 = mul %2, %5; %7 = add %6, %1; return %7, %2\n") == "unchanged");
 }
 
 TEST_CASE("an input is read before its memory is written, and memory that hooks see between the same hooks") {
   const std::string from_input = "%1 = tanh %0; %2 = cumsum %1 {}; %3 = cumsum %2 {}; %4 = mul %2, %3; ";
   CHECK(recomputed(kInput, from_input + "%5 = mul %1, %4; return %5\n") ==
         "tanh(0) cumsum(1) cumsum(2) mul(2,3) tanh(0) mul(5,4)");
-  CHECK(recomputed(kInput, from_input + "%5 = neg %4; %6 = mul %1, %5; return %5, %6\n", {{0, 0}}) == "unchanged");
+  CHECK(recomputed(kInput, from_input + "%5 = neg %4; %6 = mul %1, %5; return %5, %6\n", {{0, 0}}) ==
+        "unchanged");
   const std::string hooked = kInput + ", $1: hook";
-  CHECK(recomputed(hooked, "%1 = tanh %0; %2 = cumsum %1 {}; %3 = cumsum %2 {}; %4 = mul %2, %3; "
-                           "%5 = hook $1, %4; %6 = mul %1, %5; return %6\n") == "unchanged");
+  CHECK(recomputed(hooked,
+                   "%1 = tanh %0; %2 = cumsum %1 {}; %3 = cumsum %2 {}; %4 = mul %2, %3; "
+                   "%5 = hook $1, %4; %6 = mul %1, %5; return %6\n") == "unchanged");
 }

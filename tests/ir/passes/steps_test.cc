@@ -53,7 +53,8 @@ TEST_CASE("recorded steps") {
     optimise(step);
     CHECK(in_place(step) == written);
     CHECK(lifetimes_of(step).peak_bytes() <= peak);
-    CHECK((step.graph.nodes().size() < nodes || lifetimes_of(step).peak_bytes() < peak));  // it recomputes values
+    CHECK((step.graph.nodes().size() < nodes ||
+           lifetimes_of(step).peak_bytes() < peak));  // it recomputes values
     CHECK(ir::plan_memory(lifetimes_of(step)).waste() < 0.05);
   }
 }
