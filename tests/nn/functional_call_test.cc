@@ -110,7 +110,7 @@ TEST_CASE("a call that throws restores the parameters and names the caller's lin
   const nn::Linear layer(nullptr, "", 3, 2);
   const Tensors own = layer.parameters();
   const Tensor wrong = rg::ones({2, 4});
-  const int line = __LINE__ + 1;
+  const int line = __LINE__ + 2;
   const std::string text = text_of([&] {
     nn::functional_call(layer, {{"weight", wrong}}, rg::ones({1, 3}));
   });
