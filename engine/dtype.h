@@ -6,8 +6,8 @@
 // Promotion follows PyTorch. promote_types() joins two dtypes; TypePromotion joins the operands of an op, in
 // three classes: tensors with dimensions, 0-dim tensors, and C++ scalars. A lower class changes the result
 // only if it is of a higher category (bool < integral < floating), so float16 tensor + 2.5 stays float16 and
-// int64 tensor + 2.5 becomes float32, the default dtype. Undefined as a result means "no such promotion": float8 joins only
-// itself.
+// int64 tensor + 2.5 becomes float32, the default dtype. Undefined as a result means "no such promotion": float8
+// joins only itself.
 //
 // dispatch() turns a ScalarType into a C++ type for a generic lambda.
 //

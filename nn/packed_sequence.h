@@ -32,7 +32,8 @@ class PackedSequence {
   Tensor padded_, lengths_;
 };
 
-/// Input (L, N, ...), with batch_first (N, L, ...); lengths int64 (N), from 0 to L. Errors: as above. A length outside the sequence is an Error(index_out_of_range) of the layer that meets it.
+/// Input (L, N, ...), with batch_first (N, L, ...); lengths int64 (N), from 0 to L. Errors: as above. A length outside
+/// the sequence is an Error(index_out_of_range) of the layer that meets it.
 PackedSequence pack_padded_sequence(Operand input, const Tensor& lengths, bool batch_first = false);
 /// The padded tensor (L, N, ...) and the lengths. Padding is filled with `padding_value`; with total_length, L becomes
 /// so many. Error(bad_argument) if total_length is less than L.

@@ -12,10 +12,9 @@
 // kMostNodes nodes, and is no output. In a function and its backward, which are two graphs,
 // ir/passes/recompute_saved.h does the same with what is saved. Start reading at recompute().
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "ir/passes/lifetimes.h"
+#include "ir/passes/node_copies.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/recompute_saved.h"
 
@@ -161,65 +160,21 @@ class Ways {
   std::vector<int32_t> segment_end_;  // of each node: the last one between the same effects
 };
 
-// The graph with copies of nodes after the peak.
-class Copies {
- public:
-  Copies(Graph& graph, const Ways& ways)
-      : graph_(graph), ways_(ways), rewriter_(graph), producer_(producers_of(graph)) {}
-
-  Remap make(int32_t peak) {
-    std::vector<ValueId> operands;
-    for (int32_t n = 0; n < std::ssize(graph_.nodes()); ++n) {
-      const Node& node = graph_.nodes()[at(n)];
-      operands.clear();
-      for (ValueId v : graph_.operands(node))
-        operands.push_back(v != kNoValue && n > peak && ways_.goes(v) ? copy(v, node) : rewriter_.now(v));
-      rewriter_.keep(at(n), operands);
-    }
-    return rewriter_.finish();
+// Nodes after the peak use copies of what goes.
+Remap use_copies(Graph& graph, const Ways& ways, int32_t peak) {
+  Rewriter rewriter(graph);
+  NodeCopies copies(graph, rewriter,
+                    [&](ValueId v) { return ways.is_at_hand(v) ? rewriter.now(v) : kNoValue; });
+  std::vector<ValueId> operands;
+  for (int32_t n = 0; n < std::ssize(graph.nodes()); ++n) {
+    const Node& node = graph.nodes()[at(n)];
+    operands.clear();
+    for (ValueId v : graph.operands(node))
+      operands.push_back(v != kNoValue && n > peak && ways.goes(v) ? copies.of(v, node) : rewriter.now(v));
+    rewriter.keep(at(n), operands);
   }
-
- private:
-  ValueId copy(ValueId value, const Node& user) {
-    for (int32_t number : missing_for(value)) {
-      const Node& node = graph_.nodes()[at(number)];
-      std::vector<ValueId> operands;
-      for (ValueId v : graph_.operands(node)) {
-        const auto it = copies_.find(v);
-        operands.push_back(it == copies_.end() ? rewriter_.now(v) : it->second);
-      }
-      const TensorType type = graph_.type(node.first_result);
-      copies_[node.first_result] =
-          rewriter_.append(*node.op, operands, node.attrs, {&type, 1}, user).first_result;
-    }
-    return copies_.at(value);
-  }
-
-  // The nodes that compute a value from what is at hand or has been copied, in order.
-  std::vector<int32_t> missing_for(ValueId value) const {
-    std::vector<int32_t> nodes;
-    std::unordered_set<int32_t> seen;
-    std::vector<ValueId> todo{value};
-    while (!todo.empty()) {
-      const ValueId v = todo.back();
-      todo.pop_back();
-      if (v == kNoValue || copies_.contains(v) || ways_.is_at_hand(v)) continue;
-      const int32_t number = producer_[at(v)];
-      if (!seen.insert(number).second) continue;
-      nodes.push_back(number);
-      const auto operands = graph_.operands(graph_.nodes()[at(number)]);
-      todo.insert(todo.end(), operands.begin(), operands.end());
-    }
-    std::ranges::sort(nodes);
-    return nodes;
-  }
-
-  Graph& graph_;
-  const Ways& ways_;
-  Rewriter rewriter_;
-  const std::vector<int32_t> producer_;
-  std::unordered_map<ValueId, ValueId> copies_;  // of old values, new ones
-};
+  return rewriter.finish();
+}
 
 // False, with nothing done, if a round gains too little.
 bool run_round(Graph& graph, const PassInput& input, Remap& remap) {
@@ -231,7 +186,7 @@ bool run_round(Graph& graph, const PassInput& input, Remap& remap) {
   const Ways ways(graph, found, input.writes, peak);
   if (!ways.any()) return false;
   Graph made = graph.copy();
-  Remap through = Copies(made, ways).make(peak);
+  Remap through = use_copies(made, ways, peak);
   if (Remap more; dce(made, input, more)) through.then(more);
   if (peak_of(made, input) > *most - *most / kLeastGain) return false;
   graph = std::move(made);

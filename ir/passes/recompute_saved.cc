@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "engine/each_field.h"
 #include "ir/passes/memory_classes.h"
+#include "ir/passes/node_copies.h"
 #include "ir/rewriter.h"
 
 namespace retrograd::inline v0::ir {
@@ -28,58 +28,30 @@ bool has_symbols(const Node& node) {
 class Anew {
  public:
   Anew(const Graph& forward, Rewriter& rewriter)
-      : forward_(forward), producer_(producers_of(forward)), rewriter_(rewriter) {}
+      : rewriter_(rewriter), copies_(forward, rewriter, [this](ValueId v) {
+          const auto it = given_.find(v);
+          return it == given_.end() ? kNoValue : it->second;
+        }) {}
+  Anew(const Anew&) = delete;
 
   /// `input` of the backward is `value` of the forward. It is recomputed if `goes`, else it comes from outside.
   void add(ValueId input, ValueId value, bool goes) {
     if (goes)
       missing_[input] = value;
     else
-      made_[value] = rewriter_.now(input);
+      given_[value] = rewriter_.now(input);
   }
   /// The new value for an old one, for a node. An input that is recomputed stays in the graph: it is not replaced.
   ValueId now(ValueId v, const Node& user) {
     const auto it = missing_.find(v);
-    if (it == missing_.end()) return rewriter_.now(v);
-    if (!made_.contains(it->second)) make(it->second, user);
-    return made_.at(it->second);
+    return it == missing_.end() ? rewriter_.now(v) : copies_.of(it->second, user);
   }
 
  private:
-  void make(ValueId value, const Node& user) {
-    for (int32_t number : nodes_to(value)) {
-      const Node& node = forward_.nodes()[static_cast<size_t>(number)];
-      std::vector<ValueId> operands;
-      for (ValueId v : forward_.operands(node)) operands.push_back(v == kNoValue ? v : made_.at(v));
-      const TensorType type = forward_.type(node.first_result);
-      made_[node.first_result] =
-          rewriter_.append(*node.op, operands, node.attrs, {&type, 1}, user).first_result;
-    }
-  }
-  // The nodes that compute a value from what is available, in order of the forward.
-  std::vector<int32_t> nodes_to(ValueId value) const {
-    std::vector<int32_t> nodes;
-    std::unordered_set<int32_t> seen;
-    std::vector<ValueId> todo{value};
-    while (!todo.empty()) {
-      const ValueId v = todo.back();
-      todo.pop_back();
-      if (v == kNoValue || made_.contains(v)) continue;
-      const int32_t number = producer_[static_cast<size_t>(v)];
-      if (!seen.insert(number).second) continue;
-      nodes.push_back(number);
-      const auto operands = forward_.operands(forward_.nodes()[static_cast<size_t>(number)]);
-      todo.insert(todo.end(), operands.begin(), operands.end());
-    }
-    std::ranges::sort(nodes);
-    return nodes;
-  }
-
-  const Graph& forward_;
-  const std::vector<int32_t> producer_;
   Rewriter& rewriter_;
-  std::unordered_map<ValueId, ValueId> made_;     // maps a value of the forward to the value here
+  std::unordered_map<ValueId, ValueId> given_;    // maps a value of the forward to the input that it is
   std::unordered_map<ValueId, ValueId> missing_;  // maps a recomputed input to the value of the forward
+  NodeCopies copies_;
 };
 
 }  // namespace
@@ -88,14 +60,6 @@ bool is_cheap(const Node& node) {
   const OpInfo& op = *node.op;
   return op.is(Trait::pure) && node.results == 1 && !op.is(Trait::random) && !op.is(Trait::checks) &&
          !op.run_on_host && (op.is(Trait::elementwise) || op.is(Trait::view) || node.operands == 0);
-}
-
-std::vector<int32_t> producers_of(const Graph& graph) {
-  std::vector<int32_t> all(static_cast<size_t>(graph.value_count()), -1);
-  for (size_t n = 0; n < graph.nodes().size(); ++n)
-    for (int r = 0; r < graph.nodes()[n].results; ++r)
-      all[static_cast<size_t>(graph.nodes()[n].first_result + r)] = static_cast<int32_t>(n);
-  return all;
 }
 
 // Values in order of the graph: `nodes` is the number of nodes that compute one from saved values, `sources` are those

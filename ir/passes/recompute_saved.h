@@ -3,9 +3,9 @@
 // operands give the same bits.
 //
 // This is the part of the pass `recompute` (ir/passes/recompute.cc) that concerns two graphs: it runs before the passes,
-// and is switched off with that one. In a forward, each saved value is an output; a dropped one is replaced by another saved value, so that
-// outputs keep their numbers. In a backward, saved values are inputs; a dropped one is computed from the others before
-// its first use. Its input remains and is unused.
+// and is switched off with that one. In a forward, each saved value is an output; a dropped one is replaced by another
+// saved value, so that outputs keep their numbers. In a backward, saved values are inputs; a dropped one is computed from
+// the others before its first use. Its input remains and is unused.
 //
 // Limits: a value is recomputed by at most kMostNodes nodes, from at most kMostSources saved values, or from values
 // that are recomputed anyway. No ops that draw random numbers, run on the host, may fail, or take numbers that each run
@@ -20,8 +20,6 @@ namespace retrograd::inline v0::ir {
 
 /// An elementwise op, a view or a constant: the same operands give the same bits again.
 bool is_cheap(const Node& node);
-/// Of each value, the node that gives it; -1: an input.
-std::vector<int32_t> producers_of(const Graph& graph);
 
 class Recompute {
  public:
