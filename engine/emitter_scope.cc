@@ -30,6 +30,8 @@ constinit thread_local detail::AtEnd drop_at_end{&drop_layers};
 
 }  // namespace
 
+constinit thread_local int SubstitutionScope::open_ = 0;
+
 FunctionRecording* innermost_recorded_function() {
   for (const OpenEmitter* open = innermost; open; open = open->outer)
     if (Recording* recording = open->emitter->recording())

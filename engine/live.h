@@ -5,8 +5,9 @@
 //   step(x);
 //   beta = 0.2;   // used from the next run on; a plain number would stay what it was at the recording
 //
-// It is used wherever a number or a Scalar is. Copies share the number; any thread may change it. In code that runs
-// eagerly it is the number that it is now.
+// It is used wherever a number or a Scalar is, and an integer wherever a size is: a recorded function then has a plan for
+// each value. Copies share the number; any thread may change it. In code that runs eagerly it is the number that it is
+// now.
 #pragma once
 
 #include <atomic>
@@ -21,14 +22,16 @@
 namespace retrograd::inline v0 {
 
 namespace detail {
-/// The number now, or in recorded code a symbol for what `now` gives at each run.
-Scalar live_scalar(std::function<Scalar()> now);
+/// The number now, or in recorded code a symbol for what it is at each run.
+Scalar live_scalar(const std::shared_ptr<std::atomic<double>>& number);
+Scalar live_scalar(const std::shared_ptr<std::atomic<int64_t>>& number);
+Dim live_size(const std::shared_ptr<std::atomic<int64_t>>& number);
 /// Recorded code depends on a live number: `is_same` tells before each run whether it is as it was.
 void live_number_was_fixed(std::function<bool()> is_same, SourceLocation where);
 }  // namespace detail
 
 template <class T>
-  requires std::same_as<T, double> || std::same_as<T, int64_t>
+requires std::same_as<T, double> || std::same_as<T, int64_t>
 class Live {
  public:
   Live(T number) : number_(std::make_shared<std::atomic<T>>(number)) {}
@@ -38,9 +41,9 @@ class Live {
     return *this;
   }
 
-  operator Scalar() const {
-    return detail::live_scalar([number = number_] { return Scalar(number->load()); });
-  }
+  operator Scalar() const { return detail::live_scalar(number_); }
+  /// As a size. Error(unsupported) in a recorded backward.
+  operator Dim() const requires std::same_as<T, int64_t> { return detail::live_size(number_); }
   /// The plain number. A recorded function that asks for it is recorded again when it has changed; in a recorded
   /// backward it is an Error(unsupported).
   T value(SourceLocation where = SourceLocation::current()) const {

@@ -7,7 +7,9 @@
 //                      recording
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <memory>
 
 #include "engine/emitter.h"
 
@@ -15,6 +17,8 @@
 namespace retrograd::inline v0 {
 
 class FunctionRecording;
+
+using LiveInteger = std::shared_ptr<const std::atomic<int64_t>>;
 
 /// Numbers that the host provides again for each run: a learning rate, a step count, an offset in a random stream.
 struct LiveNumbers {
@@ -29,6 +33,8 @@ struct LiveNumbers {
   /// Called before each run of a recorded function: whether what was recorded from the numbers is still right;
   /// otherwise the function is recorded again. Empty: always.
   std::function<bool()> fits = {};
+  /// A `Live` integer that is the only number: a recorded function may use it as a size.
+  LiveInteger integer = {};
 
   /// Reads values.size() numbers, which are plain ones.
   void read_into(std::span<Number> values) const {
@@ -67,6 +73,9 @@ class FunctionRecording {
   /// Called when the state of an object decides what is recorded. `holds` is called before each run of a recorded
   /// function; when it returns false, the function is recorded again, and `what` says why.
   virtual void depends_on(std::function<bool()> holds, std::string_view what) = 0;
+  /// A size for the number, which is that of each run: a plan is made for each value. Where sizes are fixed, the number
+  /// now, on which the recording then depends.
+  virtual Dim live_size(const LiveInteger& number, SourceLocation where) = 0;
   /// To be called before .grad of `leaf` is replaced: a recorded function replaces it in its runs, not when it is
   /// recorded.
   virtual void grad_is_replaced(TensorImpl& leaf) = 0;
@@ -85,13 +94,29 @@ inline FunctionRecording* recorded_function() {
   return recording ? recording->of_function() : nullptr;
 }
 
+/// Open while other tensors take the place of those that a user's code names (nn::functional_call). A recorded function
+/// knows tensors from outside as objects, so a call of one runs as it is meanwhile.
+class SubstitutionScope {
+ public:
+  SubstitutionScope() noexcept { ++open_; }
+  ~SubstitutionScope() { --open_; }
+  SubstitutionScope(const SubstitutionScope&) = delete;
+  SubstitutionScope& operator=(const SubstitutionScope&) = delete;
+  /// On this thread.
+  static bool is_open() noexcept { return open_ > 0; }
+
+ private:
+  static constinit thread_local int open_;
+};
+
 /// The innermost function that this thread records, also where calls run in between (what is printed, or saved).
 FunctionRecording* innermost_recorded_function();
 
 /// Numbers for one call: read now, or symbols for them.
 inline void read_live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) {
   if (detail::current_emitter)
-    if (Recording* const recording = detail::current_emitter->recording()) return recording->live_numbers(out, numbers);
+    if (Recording* const recording = detail::current_emitter->recording())
+      return recording->live_numbers(out, numbers);
   numbers.read(out);
 }
 

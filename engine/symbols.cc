@@ -97,8 +97,8 @@ int32_t SymbolTable::arith(Arith op, int32_t lhs, int32_t rhs) {
   const Number hint = evaluate_arith(op, exprs_[lhs].hint, b);
   const auto [it, fresh] = known_.try_emplace({kArith + static_cast<int>(op), lhs, rhs, 0}, size());
   if (fresh)
-    exprs_.push_back({op, lhs, rhs, hint,
-                      std::max(exprs_[lhs].last_symbol, rhs >= 0 ? exprs_[rhs].last_symbol : -1)});
+    exprs_.push_back(
+        {op, lhs, rhs, hint, std::max(exprs_[lhs].last_symbol, rhs >= 0 ? exprs_[rhs].last_symbol : -1)});
   return it->second;
 }
 
@@ -137,7 +137,8 @@ int SymbolTable::failing_guard(std::span<const Number> values) const {
 
 std::string SymbolTable::text(const Guard& guard) const {
   static constexpr std::string_view signs[][2] = {{"!=", "=="}, {">=", "<"}, {">", "<="}};
-  return fmt::format("{} {} {}", text(guard.lhs), signs[static_cast<int>(guard.op)][guard.holds], text(guard.rhs));
+  return fmt::format("{} {} {}", text(guard.lhs), signs[static_cast<int>(guard.op)][guard.holds],
+                     text(guard.rhs));
 }
 
 // Depth is bounded by the formula in an op's rule, never by the graph, but the walk is iterative all the same: a fold
@@ -212,7 +213,8 @@ int64_t Dim::specialise() const {
 int64_t Dim::slow_hint() const { return SymbolTable::require().expr(id()).hint.i; }
 
 Dim Dim::slow(Arith op, Dim a, Dim b) {
-  if (op == Arith::mul && (a.raw_ == 0 || b.raw_ == 0)) return Dim(0);  // known without the symbol: nothing there
+  if (op == Arith::mul && (a.raw_ == 0 || b.raw_ == 0))
+    return Dim(0);  // known without the symbol: nothing there
   if (op == Arith::mul && a.raw_ == 1) return b;
   if ((op == Arith::mul || op == Arith::div) && b.raw_ == 1) return a;
   if ((op == Arith::add || op == Arith::sub) && b.raw_ == 0) return a;
@@ -231,7 +233,11 @@ std::string to_string(Dim dim) {
   return dim.is_symbolic() ? SymbolTable::require().text(dim.id()) : std::to_string(dim.raw());
 }
 
-Scalar::Scalar(Dim d) : value_(Number::of(d.hint())), symbol_(d.is_symbolic() ? d.id() : -1) {}
+Scalar Scalar::of_size(Dim d) {
+  Scalar s(Number::of(d.hint()));
+  s.symbol_ = d.is_symbolic() ? d.id() : -1;
+  return s;
+}
 
 Scalar Scalar::arith(Arith op, Scalar a, Scalar b) {
   const bool promote = op == Arith::div && !a.is_floating() && !b.is_floating();

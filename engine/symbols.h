@@ -231,8 +231,9 @@ class Scalar {
   constexpr Scalar(int v) : value_(Number::of(int64_t{v})) {}
   constexpr Scalar(bool v) : value_(Number::of(v)) {}
   constexpr Scalar(Number n) : value_(n) {}
-  /// A size as a number: symbolic when the size is.
-  Scalar(Dim d);
+  /// A size as a number: symbolic when the size is. Not of what converts to a size and to a number (Live).
+  template <std::same_as<Dim> D>
+  Scalar(D d) : Scalar(of_size(d)) {}
   static Scalar symbol(int32_t id, Number hint) {
     Scalar s(hint);
     s.symbol_ = id;
@@ -267,6 +268,7 @@ class Scalar {
   friend bool operator<=(Scalar a, Scalar b) { return compare(Compare::le, a, b); }
 
  private:
+  static Scalar of_size(Dim d);
   static Scalar arith(Arith op, Scalar a, Scalar b);
   static bool compare(Compare op, Scalar a, Scalar b);
   Number specialised() const;

@@ -8,7 +8,8 @@
 //
 // While it runs, the module's Parameters are handles of the given tensors, and afterwards of their own again, also when
 // it throws. So one module must not be called on two threads meanwhile. In a recorded function the given tensors may be
-// the function's values.
+// the function's values. A compiled function that is called inside of a functional_call runs as it is: compile the
+// function that makes the functional_call.
 #pragma once
 
 #include <initializer_list>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/recording.h"
 #include "nn/module.h"
 
 #pragma GCC visibility push(default)
@@ -53,6 +55,7 @@ class Substitution {
   Substitution& operator=(const Substitution&) = delete;
 
  private:
+  const SubstitutionScope scope_;
   std::vector<std::pair<Parameter*, Tensor>> own_;  // as they were
 };
 

@@ -9,6 +9,7 @@
 #include "tests/conformance/interpreter.h"
 #include "tests/conformance/optimizer_cases.h"
 #include "tests/conformance/schema.h"
+#include "tests/conformance/twin.h"
 #include "tests/ir/round_trip.h"
 #include "tracer/observe/log.h"
 
@@ -39,10 +40,31 @@ void compare_run_counts(const Json& want, const std::map<std::string, int>& got,
   }
 }
 
-void run_statements(const Json& test_case, Mode mode, Comparison& comparison, Interpreter& interpreter) {
-  for (const Json& input : test_case["inputs"])
-    interpreter.names().bind(input["name"], comparison.suite().leaf(input, true));
+void run_with(const Json& test_case, const Tensors& inputs, Interpreter& interpreter) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    interpreter.names().bind(test_case["inputs"][i]["name"], inputs[i]);
   interpreter.run(test_case["ops"]);
+}
+
+// Runs the program with larger inputs, which records its units. Comparisons do not count. False: it has no twin.
+bool run_twin(const Json& test_case, const Suite& suite, const Units& units, UnitCaches& caches) {
+  CaseLog ignored;
+  Comparison comparison(suite, test_case, ignored);
+  const auto differentiator = make_differentiator(Mode::dynamic);
+  const Tensors larger = twin_of(test_case, suite, [&](const Tensors& inputs) {
+    Interpreter interpreter(comparison, *differentiator);
+    run_with(test_case, inputs, interpreter);
+  });
+  if (larger.empty()) return false;
+  Interpreter interpreter(comparison, *differentiator, &units, &caches);
+  run_with(test_case, larger, interpreter);
+  return true;
+}
+
+void run_statements(const Json& test_case, Mode mode, Comparison& comparison, Interpreter& interpreter) {
+  Tensors inputs;
+  for (const Json& input : test_case["inputs"]) inputs.push_back(comparison.suite().leaf(input, true));
+  run_with(test_case, inputs, interpreter);
   const Json* expect = find(test_case, "expect");
   const bool compares_events = lists(find(test_case, "event_modes"), mode, !compiles(mode));
   const Json* events = expect ? find(*expect, "events") : nullptr;
@@ -62,8 +84,14 @@ void run(const Suite& suite, const Json& test_case, Mode mode, CaseLog& log) {
   if (test_case.contains("outputs")) return run_derivative_form(test_case, mode, comparison, *differentiator);
   std::optional<Units> units;
   if (compiles(mode)) units.emplace(test_case["ops"]);
-  Interpreter interpreter(comparison, *differentiator, units ? &*units : nullptr);
+  UnitCaches caches;
+  const bool has_twin = mode == Mode::dynamic && run_twin(test_case, suite, *units, caches);
+  Interpreter interpreter(comparison, *differentiator, units ? &*units : nullptr,
+                          mode == Mode::dynamic ? &caches : nullptr);
   run_statements(test_case, mode, comparison, interpreter);
+  if (!has_twin) return;
+  const auto has_served = [](const auto& unit) { return unit.second.stats().captures <= 1; };
+  log.note_twin(std::ranges::all_of(caches, has_served) ? CaseLog::Twin::serves : CaseLog::Twin::runs);
 }
 
 }  // namespace

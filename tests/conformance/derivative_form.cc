@@ -3,9 +3,9 @@
 
 #include "engine/autograd.h"
 #include "ops/arithmetic.h"
-#include "ops/rearrange.h"
 #include "ops/reduce.h"
 #include "tests/conformance/interpreter.h"
+#include "tests/conformance/twin.h"
 #include "tracer/function/compile.h"
 
 namespace retrograd::conformance {
@@ -40,23 +40,8 @@ class Evaluation {
     }
     outputs_ = compiled.run([this](const Tensors& given) { return program(given); }, leaves);
   }
-  /// Larger inputs with which the program runs eagerly: all sizes above 1 are doubled, or those equal to one of them.
-  /// None: it runs with none of these.
   Tensors twin() {
-    std::vector<std::optional<int64_t>> choices{std::nullopt};
-    for (const Json& input : case_["inputs"])
-      for (const int64_t size : suite_.leaf(input, false).sizes())
-        if (size > 1 && !std::ranges::count(choices, std::optional(size))) choices.emplace_back(size);
-    if (choices.size() == 1) return {};
-    for (const std::optional<int64_t> size : choices) {
-      const Tensors larger = larger_inputs(size);
-      try {
-        program(larger);
-        return larger_inputs(size);  // the program may have written to the others
-      } catch (...) {
-      }
-    }
-    return {};
+    return twin_of(case_, suite_, [this](const Tensors& larger) { program(larger); });
   }
   /// Throws NeedsValues.
   void run_twin(FunctionCache& compiled, const Tensors& larger) {
@@ -102,17 +87,6 @@ class Evaluation {
     for (size_t i = 0; i < given.size(); ++i) inside.names().bind(case_["inputs"][i]["name"], given[i]);
     inside.run(case_["ops"]);
     return inside.names().get_all(case_["outputs"]);
-  }
-  // The inputs with all sizes above 1 doubled, or only these: their values are repeated.
-  Tensors larger_inputs(std::optional<int64_t> only) const {
-    Tensors larger;
-    for (const Json& input : case_["inputs"]) {
-      const Tensor leaf = suite_.leaf(input, true);
-      IntArray times;
-      for (const int64_t size : leaf.sizes()) times.push_back(size > 1 && only.value_or(size) == size ? 2 : 1);
-      larger.push_back(repeat(leaf.detach(), times).contiguous().requires_grad_(leaf.requires_grad()));
-    }
-    return larger;
   }
 
   const Json& case_;
@@ -202,7 +176,8 @@ bool record_twin(const Json& test_case, FunctionCache& compiled, Comparison& com
 
 /// Twice, so that the second call runs the recording of the first; in units if an op must read values. With `dynamic`,
 /// sizes are symbols.
-void compare_compiled(const Json& test_case, bool dynamic, Comparison& comparison, Differentiator& differentiator) {
+void compare_compiled(const Json& test_case, bool dynamic, Comparison& comparison,
+                      Differentiator& differentiator) {
   FunctionCache compiled(FunctionKind::function,
                          {.dynamic = dynamic ? DynamicSizes::always : DynamicSizes::never});
   bool has_twin = false;

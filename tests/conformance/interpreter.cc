@@ -5,7 +5,6 @@
 
 #include "engine/inplace.h"
 #include "tests/conformance/binding.h"
-#include "tracer/function/compile.h"
 
 namespace retrograd::conformance {
 
@@ -85,7 +84,14 @@ void Interpreter::compile_unit(const Json& statements, size_t begin, size_t end,
   };
   Tensors arguments;
   for (const std::string& name : used) arguments.push_back(names_.get(name));
-  FunctionCache cache(FunctionKind::function);
+  UnitCaches own;
+  FunctionCache& cache =
+      (caches_ ? *caches_ : own)
+          .try_emplace({&statements, begin, end}, FunctionKind::function,
+                       CompileOptions{.dynamic = caches_ ? DynamicSizes::always : DynamicSizes::never})
+          .first->second;
+  comparison_.log().enter(path + "[" + std::to_string(end - 1) +
+                          "]");  // an error of a run is that of its last statement
   const Tensors results = cache.run(function, arguments);
   for (size_t i = 0; i < bound.size(); ++i) names_.bind(bound[i], results[i]);
 }

@@ -9,20 +9,28 @@
 // all tensors it does.
 #pragma once
 
+#include <tuple>
+
 #include "engine/hook.h"
 #include "tests/conformance/compare.h"
 #include "tests/conformance/differentiator.h"
 #include "tests/conformance/environment.h"
 #include "tests/conformance/events.h"
 #include "tests/conformance/units.h"
+#include "tracer/function/compile.h"
 
 namespace retrograd::conformance {
 
+/// The compiled units of several evaluations, by list of statements and places in it. Sizes are symbols.
+using UnitCaches = std::map<std::tuple<const Json*, size_t, size_t>, FunctionCache>;
+
 class Interpreter {
  public:
-  /// `units`: compiled units consist of op statements; null: each statement runs by itself.
-  Interpreter(Comparison& comparison, Differentiator& differentiator, const Units* units = nullptr)
-      : comparison_(comparison), differentiator_(differentiator), units_(units) {}
+  /// `units`: compiled units consist of op statements; null: each statement runs by itself. `caches`: where units are
+  /// kept; null: they are not.
+  Interpreter(Comparison& comparison, Differentiator& differentiator, const Units* units = nullptr,
+              UnitCaches* caches = nullptr)
+      : comparison_(comparison), differentiator_(differentiator), units_(units), caches_(caches) {}
 
   /// Runs statements in order; `path` names the list in messages ("ops", "ops[3].body"). Throws what the
   /// engine throws.
@@ -74,6 +82,7 @@ class Interpreter {
   Comparison& comparison_;
   Differentiator& differentiator_;
   const Units* units_;
+  UnitCaches* caches_;
   Environment names_;
   EventLog events_;
   std::map<std::string, HookHandle> hooks_;

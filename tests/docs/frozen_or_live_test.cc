@@ -219,6 +219,12 @@ std::map<std::string, std::function<std::string()>> rows() {
     return Trial{.function = [=](const Tensors& a) { return a[0] * *lr; },
                  .change = [=] { *lr = 1.0 / ++*calls; }};
   });
+  row("a `Live` integer, as a size", [] {
+    const auto rows = std::make_shared<rg::Live<int64_t>>(1);
+    const auto calls = shared<int64_t>(1);
+    return Trial{.function = [=](const Tensors& a) { return rg::narrow(a[0], 0, 0, *rows); },
+                 .change = [=] { *rows = 2 + ++*calls % 3; }};
+  });
   row("a number that is captured, or computed on the host", [] {
     const auto beta = shared(1.0);
     return Trial{.function = [=](const Tensors& a) { return a[0] * *beta; }, .change = [=] { *beta *= 0.5; }};

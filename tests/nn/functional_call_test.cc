@@ -163,6 +163,24 @@ TEST_CASE("a module in another dtype keeps its leaves and its gradients") {
   CHECK(text_of([&] { net.to(rg::kInt64); }).find("int64 is not a floating dtype") != std::string::npos);
 }
 
+TEST_CASE("a compiled function inside of a functional_call uses the given tensors") {
+  struct Compiled : nn::Module {
+    nn::Linear layer{this, "layer", 3, 2};
+    mutable rg::Compiled<std::function<Tensor(const Tensor&)>> recorded{
+        rg::compile(std::function([this](const Tensor& x) { return rg::tanh(layer(x)); }))};
+    Tensor forward(const Tensor& x) const { return recorded(x); }
+  } net;
+  const Tensor x = rg::ones({2, 3});
+  const Tensor before = net.forward(x);
+  Tensors given;
+  for (const Tensor& p : net.parameters()) given.push_back((p * 2.0).detach());
+  CHECK(same_bits(nn::functional_call(net, given, x), rg::tanh(rg::linear(x, given[0], given[1]))));
+  CHECK(net.recorded.stats().eager == 1);
+  CHECK(net.recorded.last_eager_reason().find("functional_call") != std::string::npos);
+  CHECK(same_bits(net.forward(x), before));
+  CHECK(net.recorded.stats().hits == 1);
+}
+
 // ---- what it is for ----------------------------------------------------------------------------------------------------
 
 namespace {

@@ -25,6 +25,7 @@ TEST_CASE("a live number is the present one in eager code, and copies share it")
   n = 5;
   CHECK(values(x + n) == std::vector<double>{6, 7});
   CHECK(rg::Scalar(n).kind() == rg::Number::Kind::Int);
+  CHECK(values(rg::zeros({n, 1})).size() == 5);
 }
 
 TEST_CASE("a compiled function reads it at each run; its gradients use the number of their forward") {
@@ -98,7 +99,9 @@ TEST_CASE("a plain number of it is checked before each run") {
   CHECK(compiled.stats().captures == 2);
 }
 
-TEST_CASE("a live number that decides what is recorded is checked; one that decides a size is refused") {
+TEST_CASE(
+    "a live number that decides what is recorded is checked; so is one that is no integer and decides a "
+    "size") {
   Live<double> smoothing = 0.0;
   const auto function = [=](const Tensor& x) {
     return rg::Scalar(smoothing) < rg::Scalar(0.5) ? rg::sum(x * smoothing) : rg::sum(x / smoothing);
@@ -111,7 +114,69 @@ TEST_CASE("a live number that decides what is recorded is checked; one that deci
   }
   CHECK(compiled.stats().captures == 2);
   CHECK_THAT(compiled.last_capture_reason(), Catch::Contains("s0 < 0.5"));
-  Live<int64_t> n = 5;
-  auto sized = rg::compile([=](const Tensor& x) { return rg::sum(rg::arange(n)) * x; });
-  CHECK(category_of([&] { sized(leaf({1})); }) == rg::Category::unsupported);
+  Live<double> end = 5.0;
+  auto sized = rg::compile([=](const Tensor& x) { return rg::sum(rg::arange(end)) * x; });
+  const Tensor x = leaf({1});
+  CHECK(values(sized(x)) == std::vector<double>{10});
+  end = 3.0;
+  CHECK(values(sized(x)) == std::vector<double>{3});
+  CHECK(sized.stats().captures == 2);
+}
+
+TEST_CASE("a live integer is a size: one recording, and a plan for each value") {
+  Live<int64_t> rows = 3, end = 4;
+  const auto window = [=](const Tensor& x) { return rg::tanh(rg::narrow(x, 0, 0, rows)) * rg::Dim(rows); };
+  const auto counted = [=](const Tensor& x) { return rg::sum(rg::arange(end)) * x + rg::Scalar(end); };
+  const auto both = [=](const Tensor& x) {
+    return rg::zeros({rows, 1}) + x.view({-1, 1, 3}).select(0, 0) * end;
+  };
+  for (const auto& function : {std::function<Tensor(const Tensor&)>(window), {counted}, {both}}) {
+    auto compiled = rg::compile(function);
+    for (const auto& [r, e] : {std::pair<int64_t, int64_t>{3, 4}, {2, 7}, {4, 4}, {3, 7}, {2, 7}}) {
+      rows = r, end = e;
+      const Tensor a = input(), b = input();
+      const Tensor eager = function(a), plan = compiled(b);
+      check_same({eager}, {plan});
+      rg::sum(eager * eager).backward(), rg::sum(plan * plan).backward();
+      check_same({a.grad()}, {b.grad()});
+    }
+    CHECK(compiled.stats().captures == 1);
+    CHECK(compiled.stats().plans <= 4);
+  }
+}
+
+TEST_CASE("a live size beside sizes of arguments that vary, in a step, under the twin check") {
+  const auto train = [](bool recorded) {
+    const Tensor w = spread(rg::Shape{3, 3}, 5).requires_grad_();
+    Live<int64_t> length = 2;
+    const auto body = [=](const Tensor& x) {
+      const Tensor loss = rg::sum(rg::matmul(rg::narrow(x, 0, 0, length), w)) / length;
+      loss.backward();
+      return loss;
+    };
+    auto step = rg::compile_step(body, {.twin_calls = 1});
+    Tensors all;
+    for (int i = 0; i < 8; ++i) {
+      length = 2 + i % 3;
+      const Tensor x = spread(rg::Shape{4 + i % 2, 3}, i);
+      all.push_back((recorded ? step(x) : body(x)).detach());
+    }
+    all.push_back(w.grad());
+    if (recorded) CHECK(step.stats().captures == 2);
+    if (recorded) CHECK(step.stats().plans == 7);
+    return all;
+  };
+  check_same(train(false), train(true));
+}
+
+TEST_CASE("where sizes are fixed, another value of a live size is another recording") {
+  Live<int64_t> rows = 3;
+  auto compiled = rg::compile([=](const Tensor& x) { return rg::narrow(x, 0, 0, rows); },
+                              {.dynamic = rg::DynamicSizes::never});
+  for (const int64_t now : {3, 2, 3, 2}) {
+    rows = now;
+    check_same({rg::narrow(kX, 0, 0, now)}, {compiled(kX)});
+  }
+  CHECK(compiled.stats().captures == 2);
+  CHECK_THAT(compiled.last_capture_reason(), Catch::Contains("size"));
 }

@@ -1,6 +1,7 @@
 // See tracer/function/argument_sizes.h.
 #include "tracer/function/argument_sizes.h"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -28,7 +29,8 @@ class ArgumentSizes::Symbols {
   std::map<std::pair<int64_t, int64_t>, Dim> known_;
 };
 
-void ArgumentSizes::add(const TensorGuard& before, const Sizes* known, const TensorGuard& now, Symbols& symbols) {
+void ArgumentSizes::add(const TensorGuard& before, const Sizes* known, const TensorGuard& now,
+                        Symbols& symbols) {
   Sizes made{now.type, {}};
   Shape& shape = made.type.shape;
   for (int d = 0; d < shape.rank(); ++d)
@@ -41,7 +43,10 @@ void ArgumentSizes::add(const TensorGuard& before, const Sizes* known, const Ten
 }
 
 // The strides of row-major arguments are expressions: they come after all symbols.
-void ArgumentSizes::finish(int32_t count) {
+void ArgumentSizes::finish(int32_t count, const LiveSizes& live, SymbolTable& table) {
+  live_ = live;
+  for (size_t i = 0; live_ && i < live_->size(); ++i, ++count)
+    table.add_symbol(Number::of((*live_)[i]->load()));
   count_ = count;
   if (!count_) of_.clear();
   for (Sizes& made : of_) {
@@ -50,23 +55,34 @@ void ArgumentSizes::finish(int32_t count) {
   }
 }
 
+ArgumentSizes ArgumentSizes::fixed(const std::vector<TensorGuard>& now, const LiveSizes& live,
+                                   SymbolTable& table) {
+  const SymbolTable::Scope scope(&table);
+  Symbols none(table, false);
+  ArgumentSizes made;
+  for (const TensorGuard& a : now) made.add(a, nullptr, a, none);
+  made.finish(0, live, table);
+  return made;
+}
+
 ArgumentSizes ArgumentSizes::that_vary(const std::vector<TensorGuard>& before, const ArgumentSizes& known,
-                                       const std::vector<TensorGuard>& now, SymbolTable& table) {
+                                       const std::vector<TensorGuard>& now, const LiveSizes& live,
+                                       SymbolTable& table) {
   const SymbolTable::Scope scope(&table);
   Symbols symbols(table, false);
   ArgumentSizes made;
   for (size_t a = 0; a < now.size(); ++a)
     made.add(before[a], known.of_.empty() ? nullptr : &known.of_[a], now[a], symbols);
-  made.finish(symbols.count());
+  made.finish(symbols.count(), live, table);
   return made;
 }
 
 ArgumentSizes ArgumentSizes::as_known(const ArgumentSizes& known, const std::vector<TensorGuard>& now,
                                       SymbolTable& table) {
   const SymbolTable::Scope scope(&table);
-  std::vector<int64_t> values(static_cast<size_t>(known.count_));
+  std::vector<int64_t> values(static_cast<size_t>(known.first_live()));
   const auto note = [&](Dim dim, int64_t now) {
-    if (dim.is_symbolic() && dim.id() < known.count_) values[static_cast<size_t>(dim.id())] = now;
+    if (dim.is_symbolic() && dim.id() < known.first_live()) values[static_cast<size_t>(dim.id())] = now;
   };
   ArgumentSizes made;
   for (size_t a = 0; a < known.of_.size(); ++a) {
@@ -79,17 +95,25 @@ ArgumentSizes ArgumentSizes::as_known(const ArgumentSizes& known, const std::vec
     }
   }
   for (int64_t value : values) table.add_symbol(Number::of(value));
-  made.finish(known.count_);
+  made.finish(known.first_live(), known.live_, table);
   return made;
 }
 
-ArgumentSizes ArgumentSizes::all(const std::vector<TensorGuard>& now, SymbolTable& table) {
+ArgumentSizes ArgumentSizes::all(const std::vector<TensorGuard>& now, const LiveSizes& live,
+                                 SymbolTable& table) {
   const SymbolTable::Scope scope(&table);
   Symbols symbols(table, true);
   ArgumentSizes made;
   for (const TensorGuard& a : now) made.add(a, nullptr, a, symbols);
-  made.finish(symbols.count());
+  made.finish(symbols.count(), live, table);
   return made;
+}
+
+std::optional<Dim> ArgumentSizes::of_live(const LiveInteger& number) const {
+  if (!live_ || !number) return {};
+  const auto at = std::ranges::find(*live_, number);
+  if (at == live_->end()) return {};
+  return Dim::symbol(first_live() + static_cast<int32_t>(at - live_->begin()));
 }
 
 void ArgumentSizes::set_strides(size_t argument, TensorImpl& stand_in) const {
@@ -108,8 +132,8 @@ std::string failing_guard(const SymbolTable& table, std::span<const Number> valu
   const auto was = [&](int32_t id) { return to_string(Scalar(table.expr(id).hint)); };
   const auto is = [&](int32_t id) { return to_string(Scalar(values[static_cast<size_t>(id)])); };
   return fmt::format("{} {} {} was {}, for {} and {}, and is not for {} and {}", table.text(g.lhs),
-                     kSigns[static_cast<int>(g.op)], table.text(g.rhs), g.holds, was(g.lhs), was(g.rhs), is(g.lhs),
-                     is(g.rhs));
+                     kSigns[static_cast<int>(g.op)], table.text(g.rhs), g.holds, was(g.lhs), was(g.rhs),
+                     is(g.lhs), is(g.rhs));
 }
 
 }  // namespace
@@ -123,12 +147,16 @@ std::string ArgumentSizes::evaluate(const std::vector<TensorGuard>& arguments, c
       for (int d = 0; d < of_[a].strides.rank(); ++d) {
         const int64_t size = arguments[a].type.shape[d].raw();
         f(a, of_[a].type.shape[d], size);
-        if (!is_empty && (!arguments[a].is_dense || size > 1)) f(a, of_[a].strides[d], arguments[a].strides[d]);
+        if (!is_empty && (!arguments[a].is_dense || size > 1))
+          f(a, of_[a].strides[d], arguments[a].strides[d]);
       }
     }
   };
+  for (size_t i = 0; live_ && i < live_->size(); ++i)
+    values[static_cast<size_t>(first_live()) + i] = Number::of((*live_)[i]->load());
   each([&](size_t, Dim dim, int64_t size) {
-    if (dim.is_symbolic() && dim.id() < count_) values[static_cast<size_t>(dim.id())] = Number::of(size);
+    if (dim.is_symbolic() && dim.id() < first_live())
+      values[static_cast<size_t>(dim.id())] = Number::of(size);
   });
   try {
     table.evaluate(values);
@@ -139,7 +167,8 @@ std::string ArgumentSizes::evaluate(const std::vector<TensorGuard>& arguments, c
   each([&](size_t argument, Dim dim, int64_t size) {
     if (misfit.empty() && size != ir::concrete_dim(dim, values).raw())
       misfit = fmt::format("argument {} is {}: a size is {}, and is not {} as in the recording", argument,
-                           arguments[argument].text(), size, dim.is_symbolic() ? table.text(dim.id()) : to_string(dim));
+                           arguments[argument].text(), size,
+                           dim.is_symbolic() ? table.text(dim.id()) : to_string(dim));
   });
   return misfit.empty() ? failing_guard(table, values) : misfit;
 }

@@ -50,7 +50,8 @@ struct FunctionCache::State {
   std::shared_ptr<SizedFunction> last;
   Stats stats;
   std::string reason, eager_reason;
-  std::string fixed_because;  // why sizes are never symbols
+  std::string fixed_because;            // why sizes are never symbols
+  std::vector<LiveInteger> live_sizes;  // live numbers that the function uses as sizes
   // Known about calls before they are recorded: the results of their opaque functions, or why they cannot be
   // recorded.
   struct Known {
@@ -116,12 +117,17 @@ struct FunctionCache::State {
     known.push_front(std::move(now));
     if (known.size() > options.recordings) known.pop_back();
   }
-  // Which sizes become symbols in a recording, and the capture that they are compared with.
-  std::pair<SizeSymbols, std::shared_ptr<FunctionCapture>> symbols_for(const CallGuard& guard) {
-    if (auto before = with_other_sizes(guard)) return {SizeSymbols::varied, std::move(before)};
+  // Which sizes become symbols in a recording.
+  SizeRequest symbols_for(const CallGuard& guard) {
+    const std::shared_ptr<FunctionCapture> before = with_other_sizes(guard);
     std::lock_guard lock(mutex);
-    const bool all = options.dynamic == DynamicSizes::always && fixed_because.empty();
-    return {all ? SizeSymbols::all : SizeSymbols::none, nullptr};
+    if (options.dynamic == DynamicSizes::never || !fixed_because.empty()) return {};
+    const bool all = options.dynamic == DynamicSizes::always;
+    return {before ? SizeSymbols::varied : all ? SizeSymbols::all : SizeSymbols::none, before, live_sizes};
+  }
+  void add_live_size(const LiveInteger& number) {
+    std::lock_guard lock(mutex);
+    if (!std::ranges::count(live_sizes, number)) live_sizes.push_back(number);
   }
   // Recordings with symbols are dropped.
   void fix_sizes(std::string because) {
@@ -143,7 +149,8 @@ struct FunctionCache::State {
   void keep(std::shared_ptr<SizedFunction> sized) {
     std::lock_guard lock(mutex);
     ++stats.plans;
-    const auto it = std::ranges::find_if(entries, [&](const Entry& e) { return e.capture.get() == &sized->capture(); });
+    const auto it =
+        std::ranges::find_if(entries, [&](const Entry& e) { return e.capture.get() == &sized->capture(); });
     if (it == entries.end()) return;  // evicted meanwhile
     it->sized.push_front(std::move(sized));
     if (it->sized.size() <= std::max<size_t>(options.plans, 1)) return;
@@ -175,6 +182,7 @@ std::string_view why_eager() {
   if (&emitter_below_profiles() != &eager_emitter()) return "forward mode, or another emitter, is on";
   if (autograd::DetectAnomalyGuard::is_enabled()) return "anomaly mode is on";
   if (FunctionCall::Observer::current()) return "inside another function that is called as it is";
+  if (SubstitutionScope::is_open()) return "functional_call has replaced parameters around the call";
   if (WriteWatcher::Scopes::innermost()) return "AllowMutationOnSavedTensors must see each write in place";
   return {};
 }
@@ -183,7 +191,8 @@ void check_defined(const CallParts& arguments, std::string_view name, SourceLoca
   for (const Tensor& t : arguments.tensors)
     if (!t.defined())
       fail(Category::bad_argument, name,
-           "an argument of a compiled function is undefined. Hint: a default-constructed Tensor has no value; an "
+           "an argument of a compiled function is undefined. Hint: a default-constructed Tensor has no "
+           "value; an "
            "argument that may be missing is a std::optional<Tensor>",
            where);
 }
@@ -218,7 +227,8 @@ CallOutcome FunctionCache::dry_run(const FunctionBody& body, const CallParts& ar
 }
 
 // The function itself. A step's results have no history.
-CallOutcome FunctionCache::run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why) {
+CallOutcome FunctionCache::run_eagerly(const FunctionBody& body, const CallParts& arguments,
+                                       std::string why) {
   {
     std::lock_guard lock(state_->mutex);
     ++state_->stats.eager;
@@ -243,14 +253,15 @@ void FunctionCache::find_or_record(const FunctionBody& body, const CallParts& ar
     const std::optional<State::Known> known = state_->what_is_known(guard);
     if (known && !known->not_recordable.empty()) throw NotRecordable(known->not_recordable);
     try {
-      const auto [symbols, before] = state_->symbols_for(guard);
       found.capture = std::make_shared<FunctionCapture>(body, arguments.tensors, guard, state_->kind,
-                                                        known ? &known->calls : nullptr, symbols, before.get(), where);
+                                                        known ? &known->calls : nullptr,
+                                                        state_->symbols_for(guard), where);
     } catch (const NotRecordable& e) {
       state_->note({guard, {}, e.what()});
       throw;
     }
-    if (found.capture->sizes().count()) found.values = RecordedFunction::hints(found.capture->recorded().graph);
+    if (found.capture->sizes().count())
+      found.values = RecordedFunction::hints(found.capture->recorded().graph);
   }
   auto sized = std::make_shared<SizedFunction>(found.capture, arguments.tensors, std::move(found.values));
   if (server.is_first) {
@@ -264,49 +275,54 @@ void FunctionCache::find_or_record(const FunctionBody& body, const CallParts& ar
 FunctionCache::Server FunctionCache::serve(const FunctionBody& body, const CallParts& arguments,
                                            SourceLocation where) {
   Server server;
-  try {
-    find_or_record(body, arguments, server, where);
-    return server;
-  } catch (const FixedSizesNeeded& e) {
-    state_->fix_sizes(e.what());
-  } catch (const InternalError& e) {
-    // An op refuses its operands at these sizes: the function itself will say so in its own words.
-    if (server.is_first) throw;
-    state_->fix_sizes(e.what());
-  }
-  find_or_record(body, arguments, server, where);
-  return server;
+  bool has_failed = false;
+  for (;;) try {
+      find_or_record(body, arguments, server, where);
+      return server;
+    } catch (const LiveSizeNeeded& e) {
+      state_->add_live_size(e.number());
+    } catch (const FixedSizesNeeded& e) {
+      state_->fix_sizes(e.what());
+    } catch (const InternalError& e) {
+      // An op refuses its operands at these sizes: the function itself will say so in its own words.
+      if (server.is_first || std::exchange(has_failed, true)) throw;
+      state_->fix_sizes(e.what());
+    }
 }
 
 // The call must be one that `recorded` serves.
-void FunctionCache::check_twin(const FunctionBody& body, const CallParts& arguments, const SizedFunction& recorded,
-                               SourceLocation where) {
+void FunctionCache::check_twin(const FunctionBody& body, const CallParts& arguments,
+                               const SizedFunction& recorded, SourceLocation where) {
   const FunctionCapture& before = recorded.capture();
   const std::string call = to_string(before.where());
   std::string difference;
   try {
     FunctionCapture twin(body, arguments.tensors, CallGuard(arguments), state_->kind, before.known(),
-                         SizeSymbols::as_before, &before, where);
+                         SizeRequest{SizeSymbols::as_before, recorded.shared_capture()}, where);
     difference = difference_of_twin(recorded, twin);
   } catch (const DryRunNeeded&) {
     difference = "it calls other functions of the user";
+  } catch (const LiveSizeNeeded&) {
+    difference = "it uses a live number as a size that it did not use as one";
   } catch (const NotRecordable& e) {
     difference = fmt::format("it cannot be recorded any more: {}", e.what());
   } catch (const FixedSizesNeeded&) {
-    difference = "it calls user code that it did not call";
+    difference = "it calls an opaque function that it did not call";
   } catch (Exception& e) {
     e.add_context("while the recording of the call at " + call + " was checked");
     throw;
   }
   if (!difference.empty())
     fail(Category::bad_argument, state_->name(),
-         fmt::format("the function is not what was recorded for the call at {}: {}. Hint: what changes between calls is "
+         fmt::format("the function is not what was recorded for the call at {}: {}. Hint: what changes "
+                     "between calls is "
                      "an argument or a Live number",
                      call, difference),
          where);
 }
 
-CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where) {
+CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts& arguments,
+                                       SourceLocation where) {
   logging::RunLog log;
   if (const std::string_view why = why_eager(); !why.empty())
     return run_eagerly(body, arguments, std::string(why));
@@ -334,7 +350,8 @@ CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts
 }
 
 // An error inside the function has the line of an operation; it also tells the line of the call.
-CallOutcome FunctionCache::run_parts(const FunctionBody& body, const CallParts& arguments, SourceLocation where) {
+CallOutcome FunctionCache::run_parts(const FunctionBody& body, const CallParts& arguments,
+                                     SourceLocation where) {
   if (!state_->has_function)
     fail(Category::bad_argument, state_->name(), "this compiled function has been moved to another place",
          where);

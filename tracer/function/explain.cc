@@ -62,7 +62,7 @@ std::string explanation_of(const FunctionCapture& capture, std::string_view fixe
     for (const SymbolTable::Guard& g : graph.symbols.guards()) guards.push_back(graph.symbols.text(g));
     text += list_of(guards);
   }
-  int live = 0;
+  int live = capture.sizes().live_count();
   for (const RecordedFunction::Numbers& n : recorded.numbers) live += n.count;
   const auto outside =
       std::ranges::count_if(recorded.inputs, [](const auto& i) { return i.captured.defined(); });

@@ -13,8 +13,8 @@
 namespace retrograd::inline v0 {
 
 FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& arguments, CallGuard guard,
-                                 FunctionKind kind, const KnownCalls* known, SizeSymbols symbols,
-                                 const FunctionCapture* before, SourceLocation where)
+                                 FunctionKind kind, const KnownCalls* known, const SizeRequest& symbols,
+                                 SourceLocation where)
     : kind_(kind),
       where_(where),
       known_(known ? std::optional(*known) : std::nullopt),
@@ -28,7 +28,7 @@ FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& argume
                        describe(arguments[i])),
            where);
   recorded_.graph.name = kind == FunctionKind::step ? "step" : "function";
-  sizes_ = sizes_of(symbols, before, given, recorded_.graph.symbols);
+  sizes_ = sizes_of(symbols, given, recorded_.graph.symbols);
   try {
     record(body, arguments, known);
     if (!sizes_.count())
@@ -40,14 +40,16 @@ FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& argume
   }
 }
 
-ArgumentSizes FunctionCapture::sizes_of(SizeSymbols symbols, const FunctionCapture* before,
-                                        const std::vector<TensorGuard>& given, SymbolTable& table) {
-  switch (symbols) {
-    case SizeSymbols::none: break;
+ArgumentSizes FunctionCapture::sizes_of(const SizeRequest& request, const std::vector<TensorGuard>& given,
+                                        SymbolTable& table) {
+  const FunctionCapture* const before = request.before.get();
+  switch (request.symbols) {
+    case SizeSymbols::none: return ArgumentSizes::fixed(given, request.live, table);
     case SizeSymbols::varied:
-      return ArgumentSizes::that_vary(before->guards().call().arguments, before->sizes(), given, table);
+      return ArgumentSizes::that_vary(before->guards().call().arguments, before->sizes(), given, request.live,
+                                      table);
     case SizeSymbols::as_before: return ArgumentSizes::as_known(before->sizes(), given, table);
-    case SizeSymbols::all: return ArgumentSizes::all(given, table);
+    case SizeSymbols::all: return ArgumentSizes::all(given, request.live, table);
   }
   return {};
 }
@@ -90,7 +92,6 @@ void FunctionCapture::record(const FunctionBody& body, const Tensors& arguments,
     tape_->find_functions(results_);
   }
   calls_code_ = recorder.host().calls_code();
-  if (calls_code_ && sizes_.count()) throw FixedSizesNeeded("it calls user code, which may look at sizes");
   recorder.finish(results_.recorded(), recorded_);
   if (!recorded_.traceable_calls.empty() && sizes_.count())
     throw FixedSizesNeeded("it calls a user's traceable function");

@@ -27,14 +27,20 @@ namespace retrograd::inline v0 {
 /// call, and its symbols; as_before: its symbols.
 enum class SizeSymbols : uint8_t { none, varied, as_before, all };
 
+class FunctionCapture;
+
+struct SizeRequest {
+  SizeSymbols symbols = SizeSymbols::none;
+  std::shared_ptr<const FunctionCapture> before = {};  // the earlier capture; its call differed in sizes only
+  LiveSizes live = {};                                 // as_before: those of the earlier capture instead
+};
+
 class FunctionCapture {
  public:
   /// Records the function for arguments like these. `known`: the known calls of its opaque functions; throws
-  /// DryRunNeeded if one is missing. `before`: the earlier capture that `symbols` is about; its call differed in sizes
-  /// only.
+  /// DryRunNeeded if one is missing, LiveSizeNeeded for a live number that is a size and not among those of `symbols`.
   FunctionCapture(const FunctionBody& body, const Tensors& arguments, CallGuard guard, FunctionKind kind,
-                  const KnownCalls* known, SizeSymbols symbols, const FunctionCapture* before,
-                  SourceLocation where);
+                  const KnownCalls* known, const SizeRequest& symbols, SourceLocation where);
   ~FunctionCapture();
   FunctionCapture(const FunctionCapture&) = delete;
 
@@ -67,8 +73,8 @@ class FunctionCapture {
   void give_numbers_to_run() { numbers_are_open_ = false; }
 
  private:
-  static ArgumentSizes sizes_of(SizeSymbols symbols, const FunctionCapture* before,
-                                const std::vector<TensorGuard>& given, SymbolTable& table);
+  static ArgumentSizes sizes_of(const SizeRequest& request, const std::vector<TensorGuard>& given,
+                                SymbolTable& table);
   void record(const FunctionBody& body, const Tensors& arguments, const KnownCalls* known);
   static void check_argument_hooks(const FunctionInputs& inputs);
 

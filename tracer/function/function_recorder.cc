@@ -44,6 +44,7 @@ void FunctionRecorder::each_held(const std::function<void(const TensorImpl*)>& f
 void FunctionRecorder::check_recorded() const {
   if (!not_recordable_.empty()) throw NotRecordable(not_recordable_);
   functions_.check_known();
+  if (live_size_) throw LiveSizeNeeded(live_size_);
 }
 
 bool FunctionRecorder::depends_on_locations() const {
@@ -74,8 +75,8 @@ void FunctionRecorder::at(const Origin& origin) {
 
 Tensors FunctionRecorder::own_backward(const BackwardRequest& request, Walk& walk) {
   if (forward_) return GraphEmitter::own_backward(request, walk);
-  Tensors gradients = host_.backwards().within(
-      request, walk, [&] { return GraphEmitter::own_backward(request, walk); });
+  Tensors gradients =
+      host_.backwards().within(request, walk, [&] { return GraphEmitter::own_backward(request, walk); });
   for (Tensor& g : gradients)  // results of opaque code may have any layout
     if (g.defined() && !g.impl().has_layout()) g = present_value(contiguous(g).impl());
   return gradients;
@@ -109,15 +110,26 @@ void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
 }
 
 // Sizes follow from those of arguments: a plan is not made again for another number.
-void FunctionRecorder::check_sizes_of(const Call& call, const Tensor* results) const {
-  const int32_t sizes = (forward_ ? forward_->sizes_ : sizes_).count();
+void FunctionRecorder::check_sizes_of(const Call& call, const Tensor* results) {
+  const int32_t sizes = recorded_sizes().count();
   for (int i = 0; i < call.outputs; ++i)
     for (const Dim d : results[i].impl().shape())
       if (d.is_symbolic() && graph_.symbols.expr(d.id()).last_symbol >= sizes)
-        fail(Category::unsupported, call.op->name,
-             "a size follows from a live number. Hint: Live::value(), with which another number is another "
-             "recording",
-             call.where);
+        refuse_size(call, graph_.symbols.expr(d.id()).last_symbol);
+}
+
+// A live integer can be a size; other numbers that each run reads cannot.
+void FunctionRecorder::refuse_size(const Call& call, int32_t symbol) {
+  for (const RecordedFunction::Numbers& n : numbers_)
+    if (n.live.integer && sizes_.has_live() && graph_.symbols.expr(n.first).last_symbol == symbol) {
+      live_size_ = n.live.integer;
+      throw LiveSizeNeeded(live_size_);
+    }
+  fail(Category::unsupported, call.op->name,
+       "a size follows from a live number. Hint: Live<int64_t>, or Live::value(), with which another number "
+       "is another "
+       "recording",
+       call.where);
 }
 
 // A view of memory that was written to is a view of its current value: the operand's value may have another layout.
@@ -142,8 +154,7 @@ void FunctionRecorder::emit_bookkeeping(const Call& call, Tensor* results) {
   if (call.op == &ops::pack) return host_.packs().emit_pack(call);
   if (call.op == &ops::unpack) return host_.packs().emit_unpack(call, results);
   if (call.op == &ops::function_backward) return functions_.emit_backward(call, results);
-  if (call.op == &ops::retain_grad && forward_)
-    return;  // it would keep a value of this graph, not of a run
+  if (call.op == &ops::retain_grad && forward_) return;  // it would keep a value of this graph, not of a run
   if (call.op == &ops::accumulate_grad) {
     const Tensor grad(RefPtr<TensorImpl>(call.operands[0]));
     const bool is_cut = is_nested() && !GradMode::is_enabled();  // also where it is replayed
@@ -194,12 +205,28 @@ void FunctionRecorder::hook_is_added(const TensorImpl& leaf, SourceLocation wher
 // afterwards.
 void FunctionRecorder::live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) {
   RG_ASSERT(out.size() <= LiveNumbers::kMost);
+  if (const std::optional<Dim> size = recorded_sizes().of_live(numbers.integer)) {
+    out[0] = *size;
+    return;
+  }
   RecordedFunction::Numbers noted{numbers, graph_.symbols.size(), static_cast<int>(out.size()), effects_};
   if (numbers_.size() == numbers_.capacity()) numbers_.reserve(2 * numbers_.size() + 4);
   graph_.symbols.reserve(out.size());
   numbers.read(out);
   for (Scalar& s : out) s = Scalar::symbol(graph_.symbols.add_symbol(s.number()), s.number());
   numbers_.push_back(std::move(noted));
+}
+
+Dim FunctionRecorder::live_size(const LiveInteger& number, SourceLocation where) {
+  if (const std::optional<Dim> size = recorded_sizes().of_live(number)) return *size;
+  if (forward_) cannot_record("Live", "a live number is a size in the backward only", where);
+  if (!sizes_.has_live()) {
+    const int64_t now = *number;
+    depends_on([number, now] { return *number == now; }, "a live number that was used as a size has changed");
+    return now;
+  }
+  live_size_ = number;
+  throw LiveSizeNeeded(number);
 }
 
 // A backward is recorded after the function has run: too late to run the function eagerly.

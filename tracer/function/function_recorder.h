@@ -51,10 +51,22 @@ class FixedSizesNeeded : public Error {
   explicit FixedSizesNeeded(const std::string& why) : Error(Category::unsupported, why) {}
 };
 
+/// Thrown when a live number is used as a size for the first time: the function is recorded again, with a symbol for it.
+class LiveSizeNeeded : public Error {
+ public:
+  explicit LiveSizeNeeded(LiveInteger number)
+      : Error(Category::unsupported, "a live number is used as a size"), number_(std::move(number)) {}
+  const LiveInteger& number() const { return number_; }
+
+ private:
+  LiveInteger number_;
+};
+
 class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
  public:
   /// `known`: the known calls of opaque functions, in order.
-  FunctionRecorder(ir::Graph& graph, const ArgumentSizes& sizes, SourceLocation where, const KnownCalls* known);
+  FunctionRecorder(ir::Graph& graph, const ArgumentSizes& sizes, SourceLocation where,
+                   const KnownCalls* known);
   /// For the backward of the function that `forward` has recorded. The table of `graph` begins as that of the forward.
   FunctionRecorder(ir::Graph& graph, FunctionRecorder& forward);
   ~FunctionRecorder();
@@ -67,7 +79,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   void finish(const Tensors& results, RecordedFunction& out);
   /// Whether runs require the arguments at their present locations relative to each other and to their bases.
   bool depends_on_locations() const;
-  /// Throws DryRunNeeded or NotRecordable if the function met one, even if it caught that.
+  /// Throws DryRunNeeded, NotRecordable, FixedSizesNeeded or LiveSizeNeeded if the function met one, even if it caught
+  /// that.
   void check_recorded() const;
   /// cells(): made for values of the forward. each_held(): the cells that the recorder holds, once per reference.
   const std::vector<RefPtr<TensorImpl>>& cells() const { return cells_; }
@@ -87,6 +100,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   bool writes_to(const Storage& memory) const override;
   void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) override;
   void depends_on(std::function<bool()> holds, std::string_view what) override;
+  Dim live_size(const LiveInteger& number, SourceLocation where) override;
   void grad_is_replaced(TensorImpl& leaf) override { grads_.is_replaced(leaf); }
   void grad_is_read(TensorImpl& leaf) override { grads_.is_read(leaf); }
   void hook_is_added(const TensorImpl& leaf, SourceLocation where) override;
@@ -136,7 +150,9 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
     if (!forward_) cells_.push_back(value.ref());
   }
   int32_t index_of_saved(const Tensor& tensor, const Record* user);
-  void check_sizes_of(const Call& call, const Tensor* results) const;
+  const ArgumentSizes& recorded_sizes() const { return forward_ ? forward_->sizes_ : sizes_; }
+  void check_sizes_of(const Call& call, const Tensor* results);
+  [[noreturn]] void refuse_size(const Call& call, int32_t symbol);
   void emit_call(const Call& call, Tensor* results);
   void emit_view(const Call& call, Tensor* results);
   void emit_bookkeeping(const Call& call, Tensor* results);
@@ -144,7 +160,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
 
   FunctionRecorder* const forward_;  // of a backward; else null
   const ArgumentSizes sizes_;
-  std::optional<SymbolTable> later_symbols_;  // for backwards recorded after the forward; guarded as these are
+  std::optional<SymbolTable>
+      later_symbols_;  // for backwards recorded after the forward; guarded as these are
   RecordedMemory memory_{*this};
   FunctionInputs inputs_{*this};
   LeafGradients grads_{*this};
@@ -156,6 +173,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   std::vector<RecordedFunction::Numbers> numbers_;
   std::vector<RecordedFunction::Dependency> dependencies_;
   std::string not_recordable_;  // why
+  LiveInteger live_size_;       // that is needed
   std::vector<RefPtr<TensorImpl>> cells_;
   std::vector<bool> no_grad_;  // of each node
   size_t effects_ = 0;

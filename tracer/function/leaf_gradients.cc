@@ -66,7 +66,7 @@ class PostAccumulateCode final : public HostCode {
     TensorImpl& leaf = leaf_ ? *leaf_ : *operands.back();
     call(leaf);
     const Tensor& left = leaf.need_meta().grad;
-    const bool is_there = left.defined() && left.impl().type() == (layout_ ? layout_->type : types[0]);
+    const bool is_there = left.defined() && left.impl().type() == leaf.type();
     if (!is_there && is_read)
       throw Error(
           Category::unsupported,
@@ -159,8 +159,9 @@ void LeafGradients::accumulate(TensorImpl& leaf, const Tensor& grad) {
                      to_string(leaf.type())));
   if (const StandIn* const s = of_.inputs().stand_ins().of_leaf(&leaf);
       s && (s->tensor.get() != &leaf || s->argument < 0))
-    of_.refuse(Category::unsupported,
-               "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
+    of_.refuse(
+        Category::unsupported,
+        "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
   grad_of(leaf, false);
   is_read(leaf);
   Tensor& sum = leaf.need_meta().grad;
@@ -179,7 +180,8 @@ IntArray dims_in_memory(const TensorImpl& leaf) {
   if (leaf.is_contiguous() || !has_layout_of_grad(leaf, leaf)) return {};
   IntArray dims(static_cast<size_t>(leaf.rank()));
   std::iota(dims.begin(), dims.end(), 0);
-  std::ranges::stable_sort(dims, std::greater(), [&](int64_t d) { return leaf.stride(static_cast<int>(d)).hint(); });
+  std::ranges::stable_sort(dims, std::greater(),
+                           [&](int64_t d) { return leaf.stride(static_cast<int>(d)).hint(); });
   return dims;
 }
 
@@ -217,8 +219,11 @@ LeafGradients::LeafOfRun LeafGradients::leaf_of_run(TensorImpl& leaf) {
 LeafGradients::GradMemory LeafGradients::memory_of(const Tensor& grad) {
   const ir::ValueId value = of_.value_of(grad);
   const Root& root = of_.memory().root_of(grad.impl());
-  if (root.input >= 0 || !root.cell->is_contiguous() || same_geometry(grad.impl(), *root.cell)) return {value};
-  return {root.value, Layout::of(grad.impl(), root.cell->offset())};
+  if (root.input >= 0 || !root.cell->is_contiguous() || same_geometry(grad.impl(), *root.cell))
+    return {value};
+  const Layout layout = Layout::of(grad.impl(), root.cell->offset());
+  if (layout.is_symbolic()) throw FixedSizesNeeded("user code sees a .grad that is a part of its memory");
+  return {root.value, layout};
 }
 
 // Whether a defined .grad differs from the one that host code saw last, or, if it saw none, from the initial one.
@@ -295,12 +300,9 @@ Location LeafGradients::location_of(const Tensor& grad) {
 RecordedFunction::Grad LeafGradients::after(const LeafGrad& g) {
   using After = RecordedFunction::Grad::After;
   const Tensor& grad = g.leaf->need_meta().grad;
-  RecordedFunction::Grad made{g.leaf,
-                              of_.inputs().argument_of(*g.leaf),
-                              g.is_dropped_first,
-                              g.before.defined(),
-                              g.last_read,
-                              After::kept};
+  RecordedFunction::Grad made{
+      g.leaf,     of_.inputs().argument_of(*g.leaf), g.is_dropped_first, g.before.defined(), g.last_read,
+      After::kept};
   check_one_leaf(*g.leaf);
   if (!grad.defined() && !g.is_dropped_outside) made.after = After::none;
   if (grad.defined() && is_changed(g, grad)) {

@@ -27,6 +27,9 @@ struct Layout {
   Dim offset = 0;  // from the first element of the other
 
   static Layout of(const TensorImpl& x, Dim begin);
+  bool is_symbolic() const {
+    return type.shape.is_symbolic() || strides.is_symbolic() || offset.is_symbolic();
+  }
   /// With numbers in place of symbols.
   void put_in(std::span<const Number> values);
   /// in(): a separate cell with this layout in that memory. is(): whether `x` has this layout there.
@@ -88,10 +91,10 @@ struct RecordedFunction {
     enum class After : uint8_t { computed, none, kept };
     RefPtr<TensorImpl> leaf;  // or of an argument:
     int argument;
-    bool is_dropped_first;  // before any read: it can be released when the run begins; else it must exist
-    bool was_defined;       // as at capture
-    size_t last_read;       // number of nodes with effects recorded when the function read it last
-    After after;  // a new tensor; undefined; unchanged, or as user code left it
+    bool is_dropped_first;   // before any read: it can be released when the run begins; else it must exist
+    bool was_defined;        // as at capture
+    size_t last_read;        // number of nodes with effects recorded when the function read it last
+    After after;             // a new tensor; undefined; unchanged, or as user code left it
     Location location = {};  // of a new tensor
 
     AutogradMeta& meta(const Tensors& arguments) const {
@@ -99,8 +102,9 @@ struct RecordedFunction {
     }
   };
   struct Write {
-    int32_t input, output;  // the value of the output is written to the input's memory; -1: a node has written it
-    bool all_memory;        // the output is the whole memory, as a row
+    int32_t input,
+        output;       // the value of the output is written to the input's memory; -1: a node has written it
+    bool all_memory;  // the output is the whole memory, as a row
     bool was_written = false;  // by a node, before that
     /// Whether the value may be computed in the memory of the input.
     bool may_lie_there() const { return !all_memory && !was_written; }
@@ -145,13 +149,14 @@ struct RecordedFunction {
   std::vector<TraceableCall> traceable_calls;  // in order
   std::vector<Location> results;
   std::vector<Grad> grads;
-  std::vector<std::pair<size_t, Location>> result_grads;  // results that are leaves, and the location of their .grad
+  std::vector<std::pair<size_t, Location>>
+      result_grads;  // results that are leaves, and the location of their .grad
   std::vector<Write> writes;
   std::vector<Saved> saved;
   std::vector<bool> no_grad;  // by node: recorded while gradient mode was off
   /// A written value was read with a history other than that of the write: a replay would compute the wrong gradient.
   bool has_two_histories = false;
-  BackwardReads reads;                 // of a backward
+  BackwardReads reads;  // of a backward
 };
 
 }  // namespace retrograd

@@ -33,6 +33,7 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   SizedFunction(const SizedFunction&) = delete;
 
   const FunctionCapture& capture() const { return *capture_; }
+  const std::shared_ptr<FunctionCapture>& shared_capture() const { return capture_; }
   /// Whether it was made for these values of the symbols of sizes.
   bool has_sizes(std::span<const Number> values) const;
   /// `first`: with the numbers that the recording read.

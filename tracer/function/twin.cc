@@ -60,8 +60,13 @@ OtherInputs other_inputs(const RecordedFunction& was, const RecordedFunction& is
   return others;
 }
 
+bool calls_code(const ir::Node& node) { return node.op->is(Trait::effect) && node.op->run_on_host; }
+
 std::string difference_of_node(const ir::Graph& was, const ir::Node& a, const ir::Graph& is,
                                const ir::Node& b, const OtherInputs& others) {
+  if (a.op != b.op && calls_code(b) != calls_code(a))
+    return calls_code(b) ? "it calls user code that it did not call"
+                         : "it does not call user code that it called";
   if (a.op != b.op)
     return fmt::format("{} at {} is where the recording has {} at {}", b.op->name, place(b), a.op->name,
                        place(a));

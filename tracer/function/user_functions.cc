@@ -142,6 +142,10 @@ class FunctionBackwardCode final : public HostCode {
 
 const FunctionCall::Signature& UserFunctions::expected(const FunctionCall::Of& function,
                                                        const std::vector<TensorType>& arguments) {
+  if (of_.sizes().count()) {
+    needs_fixed_sizes_ = true;
+    check_known();
+  }
   const size_t number = seen_++;
   if (!known_ || number >= known_->size() || (*known_)[number].signature.op != function.op ||
       (*known_)[number].signature.arguments != arguments) {
@@ -186,6 +190,8 @@ Tensors UserFunctions::record(const FunctionCall::Of& function, const std::vecto
 }
 
 void UserFunctions::check_known() const {
+  if (needs_fixed_sizes_)
+    throw FixedSizesNeeded("it calls an opaque function, whose results at other sizes are not known");
   if (needs_dry_run_ || (known_ && seen_ != known_->size())) throw DryRunNeeded();
 }
 

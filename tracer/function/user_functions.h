@@ -5,7 +5,8 @@
 // node `function` whose results have the observed types, and the ordinary rule turns its record into a node
 // `function_backward`. The context, which forward creates in each run, travels from one to the other as an opaque
 // value. If backward previously returned no gradient though one is needed, the backward does not continue there. A
-// run in which the function returns something else is an error: the nodes after it can no longer be changed.
+// run in which the function returns something else is an error: the nodes after it can no longer be changed. Sizes
+// are fixed in such a recording: only the types of one call are known.
 // Results are passed on row-major. An argument that forward marks as dirty is copied before the call, and has a new
 // value after it.
 //
@@ -49,7 +50,8 @@ class UserFunctions final : public FunctionCall::Observer {
   /// Emits a traceable function, which runs now.
   void emit_traceable(const Call& call, Tensor* results);
 
-  /// Throws DryRunNeeded if the function made an unknown call, even if it caught the exception.
+  /// Throws DryRunNeeded if the function made an unknown call, FixedSizesNeeded if it made one with symbols as sizes,
+  /// even if it caught the exception.
   void check_known() const;
   /// Refuses a write to memory that a result of an opaque function shares with its argument.
   void check_write(const Storage* memory, SourceLocation where) const;
@@ -75,7 +77,7 @@ class UserFunctions final : public FunctionCall::Observer {
   FunctionRecorder& of_;
   const KnownCalls* known_;  // null after the recording
   size_t seen_ = 0;
-  bool needs_dry_run_ = false;
+  bool needs_dry_run_ = false, needs_fixed_sizes_ = false;
   std::unordered_map<const AutogradContext*, OpaqueCall> opaque_calls_;
   // Memory of a result -> memory of the argument that contains it.
   std::unordered_map<const Storage*, const Storage*> shown_;

@@ -12,6 +12,7 @@ namespace {
 struct Versions {
   std::vector<RefPtr<Storage>> memory;
   std::vector<uint32_t> versions;
+  std::vector<TensorType> types;
 };
 
 class NoteVersionsCode final : public HostCode {
@@ -22,6 +23,7 @@ class NoteVersionsCode final : public HostCode {
     for (const TensorImpl* x : operands) {
       noted->memory.push_back(x->storage());
       noted->versions.push_back(x->storage()->version());
+      noted->types.push_back(x->type());
     }
     results[0] = make_opaque_value(std::move(noted));
   }
@@ -37,7 +39,8 @@ class CheckVersionCode final : public HostCode {
     const auto& noted = *static_cast<const Versions*>(opaque_content(*operands[0]).get());
     const Storage& memory = *noted.memory[number_];
     if (memory.version() != noted.versions[number_])
-      fail_version(*record_, *slot_, memory, type_, noted.versions[number_]);
+      fail_version(*record_, *slot_, memory, type_.shape.is_symbolic() ? noted.types[number_] : type_,
+                   noted.versions[number_]);
     results[0] = seen(*operands[0]);
   }
   // The recomputed forward has values of its own.
@@ -67,8 +70,8 @@ void VersionNotes::note(const Inputs& inputs, bool code_follows) {
     if (epoch.numbers.try_emplace(memory, operands.size()).second) operands.push_back(value);
   if (!operands.empty()) {
     auto code = RefPtr<HostCode>::adopt(new NoteVersionsCode);
-    epoch.versions = of_.memory().computed(
-        opaque_value_type(), of_.host().emit(ops::note_versions, operands, std::move(code)));
+    epoch.versions = of_.memory().computed(opaque_value_type(),
+                                           of_.host().emit(ops::note_versions, operands, std::move(code)));
   }
   epochs_.push_back(std::move(epoch));
 }
@@ -117,8 +120,7 @@ void VersionNotes::check(Record& record, const Slot& slot) {
     const Epoch* const epoch = notes ? notes->find(record, *memory) : nullptr;
     if (!epoch) continue;
     const ir::ValueId operands[] = {of_.value_of(epoch->versions)};
-    auto code =
-        RefPtr<HostCode>::adopt(new CheckVersionCode(record, slot, type, epoch->numbers.at(memory)));
+    auto code = RefPtr<HostCode>::adopt(new CheckVersionCode(record, slot, type, epoch->numbers.at(memory)));
     of_.host().emit(ops::check_version, operands, std::move(code), record.where());
   }
 }
