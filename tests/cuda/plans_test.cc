@@ -26,8 +26,8 @@ struct Net : nn::Module {
   }
 };
 
-// The parameters and losses of a few steps; `compiled`: each step is one plan.
-Tensors trained(bool compiled, LaunchStats* launches = nullptr) {
+// The parameters and losses of a few steps; `compiled`: each step is one plan. `batches`: the sizes of the batches.
+Tensors trained(bool compiled, const std::vector<int64_t>& batches, FunctionCache::Stats* stats = nullptr) {
   manual_seed(4);
   Net net;
   net.to(kCUDA);
@@ -42,14 +42,14 @@ Tensors trained(bool compiled, LaunchStats* launches = nullptr) {
   };
   auto step = compile_step(body);
   Tensors found;
-  for (int i = 0; i < 6; ++i) {
-    const Tensor x = randn({8, 12}).cuda(), y = randint(0, 5, {8}).cuda();
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const Tensor x = randn({batches[i], 12}).cuda(), y = randint(0, 5, {batches[i]}).cuda();
     found.push_back((compiled ? step(x, y) : body(x, y)).detach().cpu());
     cuda::finish_compiling();
-    optimizer.set_lr(0.05 / (i + 2));
+    optimizer.set_lr(0.05 / static_cast<double>(i + 2));
   }
   for (const Tensor& p : net.parameters()) found.push_back(p.detach());
-  if (launches) *launches = step.stats().launches;
+  if (stats) *stats = step.stats();
   return found;
 }
 
@@ -100,11 +100,43 @@ TEST_CASE("captured backwards with fused groups give the bits of eager ones, als
 
 TEST_CASE("steps on a device as graphs of launches give the bits of eager steps") {
   device_on_host();
-  LaunchStats launches;
-  expect_bits(trained(false), trained(true, &launches));
+  const std::vector<int64_t> batches(6, 8);
+  FunctionCache::Stats stats;
+  expect_bits(trained(false, batches), trained(true, batches, &stats));
   if (is_on_host()) return;
-  CHECK(launches.graph_launches > 0);
-  CHECK(launches.given_up == 0);
+  CHECK(stats.launches.graph_launches > 0);
+  CHECK(stats.launches.given_up == 0);
+}
+
+TEST_CASE("steps on a device at several sizes: one recording with symbols, a plan for each size") {
+  device_on_host();
+  const std::vector<int64_t> batches{8, 5, 6, 8, 5, 6, 8, 5, 6};
+  FunctionCache::Stats stats;
+  expect_bits(trained(false, batches), trained(true, batches, &stats));
+  CHECK(stats.captures == 2);
+  CHECK(stats.plans == 4);
+  if (is_on_host()) return;
+  CHECK(stats.launches.graph_launches > 0);
+  CHECK(stats.launches.given_up == 0);
+}
+
+TEST_CASE("a compiled function on a device at several sizes: the gradients of eager calls") {
+  device_on_host();
+  Net net;
+  net.to(kCUDA);
+  const auto gradients = [&](auto& loss_of, int64_t batch) {
+    manual_seed(static_cast<uint64_t>(batch));
+    const Tensor x = randn({batch, 12}).cuda(), y = randint(0, 5, {batch}).cuda();
+    return autograd::grad({loss_of(x, y)}, net.parameters());
+  };
+  const auto loss = [&](const Tensor& x, const Tensor& y) { return net.loss(x, y); };
+  auto compiled = compile(loss);
+  for (const int64_t batch : {8, 5, 6, 3, 8, 5}) {
+    expect_bits(gradients(loss, batch), gradients(compiled, batch));
+    cuda::finish_compiling();
+  }
+  CHECK(compiled.stats().captures == 2);
+  CHECK(compiled.stats().plans == 5);
 }
 
 TEST_CASE("values saved on the host come back as they were, eagerly and in plans") {

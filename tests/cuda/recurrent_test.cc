@@ -87,7 +87,7 @@ TEST_CASE("recurrent: a length that is out of range") {
   }
 }
 
-TEST_CASE("recurrent: a step of a layer with sequences of different lengths, whose launches are recorded") {
+TEST_CASE("recurrent: steps of a layer with batches of several lengths, whose launches are recorded") {
   device_on_host();
   nn::LSTM here(nullptr, "", 3, 5, {.bidirectional = true});
   nn::LSTM there(nullptr, "", 3, 5, {.bidirectional = true});
@@ -103,9 +103,11 @@ TEST_CASE("recurrent: a step of a layer with sequences of different lengths, who
     return sum(square(out.output.padded())) + sum(out.state.c * out.state.h);
   };
   FunctionCache cache{FunctionKind::step};
-  for (int i = 0; i < 4; ++i) {
-    const Tensor x = unit_numbers({4, 3, 3}, kFloat32);
-    const Tensor lengths = tensor(std::vector<int64_t>{i, 4, 2}, {3}, {kInt64});
+  for (int i = 0; i < 9; ++i) {
+    INFO("step " << i << ": " << cache.last_capture_reason());
+    const int64_t steps = 4 + i % 3;
+    const Tensor x = unit_numbers({steps, 3, 3}, kFloat32);
+    const Tensor lengths = tensor(std::vector<int64_t>{i % 4, steps, 2}, {3}, {kInt64});
     for (nn::Module* m : {static_cast<nn::Module*>(&here), static_cast<nn::Module*>(&there)}) m->zero_grad();
     const Tensor expected = loss_of(here, x, lengths);
     expected.backward();
@@ -120,5 +122,9 @@ TEST_CASE("recurrent: a step of a layer with sequences of different lengths, who
     const Tensors a = here.parameters(), b = there.parameters();
     for (size_t k = 0; k < a.size(); ++k) expect_same(a[k].grad(), b[k].grad(), 50);
   }
+  INFO(cache.last_capture_reason());
+  CHECK(cache.stats().captures == 2);
+  CHECK(cache.stats().plans == 4);  // of the first recording's sizes, then of each
   CHECK(cache.stats().launches.graph_launches > 0);
+  CHECK(cache.stats().launches.given_up == 0);
 }

@@ -72,6 +72,28 @@ Arrivals all_of(const FunctionResults& results) {
 
 }  // namespace
 
+RecordedBackwards RecordedTape::record_first(FunctionResults& results) {
+  const Arrivals all = all_of(results);
+  const std::vector<Number> values = RecordedFunction::hints(recorder_->graph());
+  if (!recorder_->sizes().count()) return record_backwards(results, values);
+  try {
+    shared_ = record(results, all, values);
+  } catch (const FixedSizesNeeded&) {
+    throw;
+  } catch (const Error&) {
+    return record_backwards(results, values);
+  }
+  return backwards_at(results, values);
+}
+
+RecordedBackwards RecordedTape::backwards_at(FunctionResults& results, std::span<const Number> values) const {
+  const auto all = shared_ ? RecordedFunction::values_at(shared_->graph, values) : std::nullopt;
+  if (!all) return record_backwards(results, values);
+  RecordedBackwards made;
+  made[all_of(results)] = ready(shared_->at_sizes(*all, recorder_->sizes().count()));
+  return made;
+}
+
 RecordedBackwards RecordedTape::record_backwards(FunctionResults& results,
                                                  std::span<const Number> values) const {
   RecordedBackwards made;
@@ -97,15 +119,14 @@ RecordedBackwards RecordedTape::record_backwards(FunctionResults& results,
   return made;
 }
 
-std::unique_ptr<FunctionBackward> RecordedTape::record_backward(FunctionResults& results,
-                                                                const Arrivals& arrivals,
-                                                                std::span<const Number> values) const {
+RecordedFunction RecordedTape::record(FunctionResults& results, const Arrivals& arrivals,
+                                      std::span<const Number> values) const {
   const std::lock_guard lock(mutex_);
-  auto backward = std::make_unique<FunctionBackward>();
-  backward->recorded.graph.name = "backward";
-  backward->recorded.graph.symbols = recorder_->graph().symbols.at(values);
-  const int32_t of_forward = backward->recorded.graph.symbols.size();
-  FunctionRecorder recorder(backward->recorded.graph, *recorder_);
+  RecordedFunction backward;
+  backward.graph.name = "backward";
+  backward.graph.symbols = recorder_->graph().symbols.at(values);
+  const int32_t of_forward = backward.graph.symbols.size();
+  FunctionRecorder recorder(backward.graph, *recorder_);
   BackwardRequest request;
   request.to_inputs = request.retain_graph = true;
   request.accumulate = false;
@@ -122,15 +143,27 @@ std::unique_ptr<FunctionBackward> RecordedTape::record_backward(FunctionResults&
   }
   for (const Tensor& leaf : leaves_) request.input_edges.push_back(gradient_edge(leaf.impl()));
   Walk walk = request.walk();
-  recorder.finish(recorder.backward_of_function(request, walk), backward->recorded);
-  RecordedFunction::settle_unused(backward->recorded.numbers, backward->recorded.graph);
-  backward->recorded.reads.symbols = of_forward;
-  if (const int32_t sizes = recorder_->sizes().count())
-    backward->recorded =
-        backward->recorded.at_sizes(RecordedFunction::hints(backward->recorded.graph), sizes);
+  recorder.finish(recorder.backward_of_function(request, walk), backward);
+  RecordedFunction::settle_unused(backward.numbers, backward.graph);
+  backward.reads.symbols = of_forward;
+  return backward;
+}
+
+std::unique_ptr<FunctionBackward> RecordedTape::ready(RecordedFunction recorded) {
+  auto backward = std::make_unique<FunctionBackward>();
+  backward->recorded = std::move(recorded);
   ir::verify(backward->recorded.graph);
   backward->numbers = RecordedFunction::hints(backward->recorded.graph);
   return backward;
+}
+
+std::unique_ptr<FunctionBackward> RecordedTape::record_backward(FunctionResults& results,
+                                                                const Arrivals& arrivals,
+                                                                std::span<const Number> values) const {
+  RecordedFunction recorded = record(results, arrivals, values);
+  if (const int32_t sizes = recorder_->sizes().count())
+    recorded = recorded.at_sizes(RecordedFunction::hints(recorded.graph), sizes);
+  return ready(std::move(recorded));
 }
 
 // ---- finding one --------------------------------------------------------------------------------------------------
@@ -229,7 +262,8 @@ std::vector<KeptValue> inputs_of_user_code(const ir::Graph& graph) {
 
 void FunctionBackwards::plan(FunctionBackward& backward) const {
   if (backward.planned.nodes().empty())
-    backward.planned = optimised(graph_to_plan(backward.recorded), {}, given_inputs(backward.recorded));
+    backward.planned = optimised(with_recompute(backward.recorded, forward_.graph, recompute_), {},
+                                 given_inputs(backward.recorded));
   const std::vector<KeptValue> kept = inputs_of_user_code(backward.planned);
   backward.plan = plan_of(backward.planned, backward.numbers, {}, {}, {}, nullptr, kept);
 }
@@ -270,12 +304,32 @@ void FunctionBackwards::find_recompute() {
   const std::vector<int32_t> given = given_inputs(backward.recorded);
   backward.planned = optimised(backward.recorded.graph, {}, given);
   recompute_ = std::move(recompute);
-  ir::Graph with_recompute = optimised(graph_to_plan(backward.recorded), {}, given);
-  if (peak_of(with_recompute, {}, given) > peak_of(backward.planned, {}, given)) {
+  ir::Graph recomputing = optimised(with_recompute(backward.recorded, forward_.graph, recompute_), {}, given);
+  if (peak_of(recomputing, {}, given) > peak_of(backward.planned, {}, given)) {
     recompute_ = {};
     return;
   }
-  backward.planned = std::move(with_recompute);
+  backward.planned = std::move(recomputing);
+  note_recompute();
+}
+
+BackwardChoices FunctionBackwards::choices() const {
+  return {recompute_, given_inputs(all_.begin()->second->recorded)};
+}
+
+bool FunctionBackwards::adopt(const OptimisedFunction& shared, std::span<const Number> values) {
+  std::optional<ir::Graph> planned = tape_.shared() ? shared.backward(values) : std::nullopt;
+  if (!planned) return false;
+  FunctionBackward& backward = *all_.begin()->second;
+  const std::vector<int32_t> given = given_inputs(backward.recorded);
+  if (peak_of(*planned, {}, given) > peak_of(backward.recorded.graph, {}, given)) return false;
+  backward.planned = *std::move(planned);
+  recompute_ = shared.recompute();
+  note_recompute();
+  return true;
+}
+
+void FunctionBackwards::note_recompute() {
   for (size_t i = 0; i < users_.size(); ++i)
     for (const Record* user : std::unordered_set(users_[i])) note_user(i, user);
 }
@@ -303,15 +357,6 @@ bool FunctionBackwards::has_all(const Record& record, const Tensors& values) con
   for (size_t i = 0; i < std::min(values.size(), users_.size()); ++i)
     if (!values[i].defined() && users_[i].contains(&record)) return false;
   return true;
-}
-
-ir::Graph FunctionBackwards::graph_to_plan(const RecordedFunction& backward) const {
-  ir::Graph graph = backward.graph.copy();
-  if (!recompute_.any()) return graph;
-  std::vector<int32_t> saved;
-  for (const RecordedFunction::Input& input : backward.inputs) saved.push_back(input.saved);
-  recompute_.compute_anew(graph, forward_.graph, saved);
-  return graph;
 }
 
 // The inputs of a backward whose memory may be released at their last use, as far as this function knows: values that

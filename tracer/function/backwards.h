@@ -4,8 +4,9 @@
 //   FunctionBackward   the graph from gradients of some results to those of the operands, and its plan
 //   FunctionBackwards  all of them for one set of sizes, and the saved values that they recompute
 //
-// The tape may have symbols as sizes. A backward is recorded for one set of sizes: its table of symbols begins as a copy
-// of the forward's with these sizes as values, and at the end they take the place of the symbols.
+// The tape may have symbols as sizes. The table of a backward's graph begins as a copy of the forward's, with the sizes of
+// a call as values. The first backward, for all results, is kept with its symbols: at other sizes numbers take their
+// place. Other backwards, and all if a guard of the first one fails, are recorded from the tape for one set of sizes.
 // A backward graph is recorded for each set of results that have a gradient; the first, for all of them, decides what
 // is saved. An error while recording a backward is thrown when the backward runs.
 // Values that are cheap to recompute from memory kept anyway are not saved (ir/passes/recompute_saved.h), unless that
@@ -19,8 +20,8 @@
 #include <optional>
 #include <unordered_set>
 
-#include "ir/passes/recompute_saved.h"
 #include "tracer/function/function_recorder.h"
+#include "tracer/function/optimised_function.h"
 #include "tracer/function/results.h"
 #include "tracer/plan/plan.h"
 
@@ -55,8 +56,10 @@ class RecordedTape {
   void find_functions(const FunctionResults& results);
 
   /// Records the backward for all results, or, if that is an error, one for each result: then all values to save are
-  /// known. `values`: of all expressions of the forward's graph.
-  RecordedBackwards record_backwards(FunctionResults& results, std::span<const Number> values) const;
+  /// known. At the sizes of the recording.
+  RecordedBackwards record_first(FunctionResults& results);
+  /// The same backwards at other sizes. `values`: of all expressions of the forward's graph.
+  RecordedBackwards backwards_at(FunctionResults& results, std::span<const Number> values) const;
   /// Records one. Error(unsupported) if the rules use other values than at the sizes of the recording.
   std::unique_ptr<FunctionBackward> record_backward(FunctionResults& results, const Arrivals& arrivals,
                                                     std::span<const Number> values) const;
@@ -65,8 +68,14 @@ class RecordedTape {
   const std::vector<size_t>& made_leaves() const { return made_leaves_; }
   const Tensors& leaves() const { return leaves_; }
   bool has_functions() const { return has_functions_; }
+  /// The backward for all results, in which sizes are symbols; null if there is none, or if no size is a symbol.
+  const RecordedFunction* shared() const { return shared_ ? &*shared_ : nullptr; }
 
  private:
+  RecordedBackwards record_backwards(FunctionResults& results, std::span<const Number> values) const;
+  RecordedFunction record(FunctionResults& results, const Arrivals& arrivals,
+                          std::span<const Number> values) const;
+  static std::unique_ptr<FunctionBackward> ready(RecordedFunction recorded);
   void find_made_leaves(FunctionResults& results);
 
   mutable std::mutex mutex_;  // of one backward at a time
@@ -75,6 +84,7 @@ class RecordedTape {
   std::vector<size_t> made_leaves_;  // results: the operands after those
   Tensors leaves_;                   // on the recorded tape, of all operands
   bool has_functions_ = false;
+  std::optional<RecordedFunction> shared_;
 };
 
 class FunctionBackwards {
@@ -87,6 +97,11 @@ class FunctionBackwards {
   /// After the forward has been recorded: which saved values are recomputed, and the plans so far.
   void find_recompute();
   void plan_first();
+  /// What find_recompute() has found.
+  BackwardChoices choices() const;
+  /// Instead of it: takes the backward for all results from `shared`. False if that does not serve these sizes, or has a
+  /// higher peak than the recorded one.
+  bool adopt(const OptimisedFunction& shared, std::span<const Number> values);
 
   /// The backward for these cotangents; recorded now if needed. Rethrows the error of its recording.
   FunctionBackward& find(const Record& record, std::span<TensorImpl* const> cotangents);
@@ -107,9 +122,9 @@ class FunctionBackwards {
   Arrivals arrivals_at(const Record& record, std::span<TensorImpl* const> cotangents) const;
   void note_users(const FunctionBackward& backward);
   void note_user(size_t saved, const Record* user);
+  void note_recompute();
   bool may_recompute() const;
   ir::Recompute recomputable() const;
-  ir::Graph graph_to_plan(const RecordedFunction& backward) const;
   std::vector<int32_t> given_inputs(const RecordedFunction& backward) const;
 
   const RecordedFunction& forward_;

@@ -265,6 +265,7 @@ void FunctionCache::find_or_record(const FunctionBody& body, const CallParts& ar
   }
   auto sized = std::make_shared<SizedFunction>(found.capture, arguments.tensors, std::move(found.values));
   if (server.is_first) {
+    found.capture->choose(sized->choices());
     sized->log(why);
     state_->keep(found.capture, std::move(why));
   }

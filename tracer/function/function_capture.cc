@@ -56,9 +56,12 @@ ArgumentSizes FunctionCapture::sizes_of(const SizeRequest& request, const std::v
 
 FunctionCapture::~FunctionCapture() { settle_recorded(); }
 
-const OptimisedFunction& FunctionCapture::optimised() const {
-  std::call_once(optimised_once_, [&] { optimised_.emplace(recorded_, sizes_.count()); });
-  return *optimised_;
+const OptimisedFunction* FunctionCapture::optimised() const {
+  if (!choices_) return nullptr;
+  std::call_once(optimised_once_, [&] {
+    optimised_.emplace(recorded_, tape_ ? tape_->shared() : nullptr, *choices_, sizes_.count());
+  });
+  return &*optimised_;
 }
 
 void FunctionCapture::settle_recorded() noexcept {
@@ -88,7 +91,7 @@ void FunctionCapture::record(const FunctionBody& body, const Tensors& arguments,
   if (std::ranges::any_of(results_, &ResultBinding::is_differentiable)) {
     tape->find_operands(results_);
     tape_ = std::move(tape);
-    first_backwards_ = tape_->record_backwards(results_, RecordedFunction::hints(recorded_.graph));
+    first_backwards_ = tape_->record_first(results_);
     tape_->find_functions(results_);
   }
   calls_code_ = recorder.host().calls_code();

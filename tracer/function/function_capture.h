@@ -51,8 +51,10 @@ class FunctionCapture {
   /// The calls of opaque functions that it was recorded with; null if none were known.
   const KnownCalls* known() const { return known_ ? &*known_ : nullptr; }
   const ArgumentSizes& sizes() const { return sizes_; }
-  /// Of a function whose sizes are symbols.
-  const OptimisedFunction& optimised() const;
+  /// Of a function whose sizes are symbols: the graphs for all sizes. Null before choose().
+  const OptimisedFunction* optimised() const;
+  /// After the function has been planned for the sizes of the recording.
+  void choose(BackwardChoices choices) { choices_ = std::move(choices); }
   const FunctionResults& results() const { return results_; }
   /// Null if it is not differentiable.
   const RecordedTape* tape() const { return tape_.get(); }
@@ -66,7 +68,9 @@ class FunctionCapture {
   std::optional<std::vector<Number>> fit(const CallGuard& call, const Tensors& arguments,
                                          std::string& misfit) const;
   /// The backwards that were recorded with it, at the sizes of the recording; none if they were taken before.
-  RecordedBackwards take_backwards() { return std::exchange(first_backwards_, {}); }
+  RecordedBackwards take_backwards() {
+    return are_taken_.test_and_set() ? RecordedBackwards() : std::move(first_backwards_);
+  }
   /// Settles the numbers that the recording read if no run will use them.
   void settle_recorded() noexcept;
   /// The first run uses, and settles, the numbers that the recording read.
@@ -87,6 +91,8 @@ class FunctionCapture {
   FunctionResults results_;
   std::unique_ptr<RecordedTape> tape_;
   RecordedBackwards first_backwards_;
+  std::atomic_flag are_taken_;
+  std::optional<BackwardChoices> choices_;
   mutable std::once_flag optimised_once_;
   mutable std::optional<OptimisedFunction> optimised_;
   std::shared_ptr<const void> form_;

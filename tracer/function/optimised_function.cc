@@ -1,22 +1,22 @@
 // See tracer/function/optimised_function.h.
 #include "tracer/function/optimised_function.h"
 
-#include "ir/verify.h"
-#include "tracer/function/planning.h"
-
 namespace retrograd::inline v0 {
+namespace {
 
-OptimisedFunction::OptimisedFunction(const RecordedFunction& recorded, int32_t sizes)
-    : graph_(optimised(recorded.graph, outside_writes(recorded), {})), sizes_(sizes) {}
+ir::Graph optimised_forward(const RecordedFunction& forward, const ir::Recompute& recompute) {
+  ir::Graph graph = forward.graph.copy();
+  recompute.replace_outputs(graph, saved_outputs(forward));
+  return optimised(graph, outside_writes(forward), {});
+}
 
-std::optional<ir::Graph> OptimisedFunction::at_sizes(std::span<const Number> values) const {
-  std::vector<Number> all = RecordedFunction::hints(graph_);  // passes may have added expressions
-  std::ranges::copy(values, all.begin());
-  graph_.symbols.evaluate(all);
-  if (graph_.symbols.failing_guard(all) >= 0) return {};
-  ir::Graph made = graph_.at_sizes(all, sizes_);
-  ir::verify(made);
-  return made;
+}  // namespace
+
+OptimisedFunction::OptimisedFunction(const RecordedFunction& forward, const RecordedFunction* backward,
+                                     const BackwardChoices& choices, int32_t sizes)
+    : recompute_(choices.recompute), forward_(optimised_forward(forward, recompute_)), sizes_(sizes) {
+  if (backward)
+    backward_ = optimised(with_recompute(*backward, forward.graph, recompute_), {}, choices.given);
 }
 
 }  // namespace retrograd

@@ -8,6 +8,7 @@
 
 #include "ir/passes/late_reads.h"
 #include "ir/passes/pipeline.h"
+#include "ir/verify.h"
 #include "rewrites/rewrites.h"
 #include "tracer/plan/plan_cache.h"
 
@@ -20,6 +21,14 @@ std::vector<ir::OutsideWrite> outside_writes(const RecordedFunction& recorded) {
     if (w.may_lie_there()) writes.push_back({w.input, w.output});
   return writes;
 }
+
+namespace {
+
+bool has_symbols(const ir::Graph& graph) {
+  return std::ranges::any_of(graph.types(), [](const TensorType& t) { return t.shape.is_symbolic(); });
+}
+
+}  // namespace
 
 ir::Graph optimised(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
                     std::span<const int32_t> given) {
@@ -37,9 +46,30 @@ ir::Graph optimised(const ir::Graph& graph, std::span<const ir::OutsideWrite> wr
   return plan_cache::find_or_make(graph, settings, [&] {
     ir::Graph made = graph.copy();
     ir::run_passes(made, {.input = input, .off = off});
-    if (input.executor->records_launches()) ir::late_reads(made);
+    if (input.executor->records_launches() && !has_symbols(made)) ir::late_reads(made);
     return made;
   });
+}
+
+std::optional<ir::Graph> optimised_at(const ir::Graph& optimised, std::span<const Number> values,
+                                      int32_t sizes) {
+  const std::optional<std::vector<Number>> all = RecordedFunction::values_at(optimised, values);
+  if (!all) return {};
+  ir::Graph made = optimised.at_sizes(*all, sizes);
+  if (executor_for(made).records_launches()) ir::late_reads(made);
+  ir::verify(made);
+  return made;
+}
+
+ir::Graph with_recompute(const RecordedFunction& backward, const ir::Graph& forward,
+                         const ir::Recompute& recompute) {
+  ir::Graph graph = backward.graph.copy();
+  if (!recompute.any()) return graph;
+  std::vector<int32_t> saved;
+  for (const RecordedFunction::Input& input : backward.inputs) saved.push_back(input.saved);
+  const SymbolTable::Scope symbols(&graph.symbols);
+  recompute.compute_anew(graph, forward, saved);
+  return graph;
 }
 
 std::vector<int32_t> saved_outputs(const RecordedFunction& recorded) {

@@ -5,6 +5,7 @@
 #include "ir/passes/group_memory.h"
 #include "ir/passes/lifetimes.h"
 #include "ir/passes/pipeline.h"
+#include "ir/passes/recompute_saved.h"
 #include "tracer/function/recorded_function.h"
 #include "tracer/plan/run.h"
 
@@ -15,9 +16,19 @@ ir::PassSet passes_off();
 /// The values to be computed in the memory of an input, for the passes.
 std::vector<ir::OutsideWrite> outside_writes(const RecordedFunction& recorded);
 
-/// The graph after the passes. `given`: see ir::PassInput.
+/// The graph after the passes; its sizes may be symbols. `given`: see ir::PassInput.
 ir::Graph optimised(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
                     std::span<const int32_t> given);
+
+/// The same graph with numbers in place of its sizes, which are the first `sizes` symbols. `values`: of all expressions
+/// of the recorded graph, or of that whose table this one's begins with. Nothing if a pass relied on a relation between
+/// sizes that does not hold for these.
+std::optional<ir::Graph> optimised_at(const ir::Graph& optimised, std::span<const Number> values,
+                                      int32_t sizes);
+
+/// A backward's graph that computes anew what is recomputed from saved values of the forward.
+ir::Graph with_recompute(const RecordedFunction& backward, const ir::Graph& forward,
+                         const ir::Recompute& recompute);
 
 /// The output number of each saved value.
 std::vector<int32_t> saved_outputs(const RecordedFunction& recorded);

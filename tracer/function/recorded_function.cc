@@ -61,6 +61,15 @@ std::vector<Number> RecordedFunction::hints(const ir::Graph& graph) {
   return numbers;
 }
 
+std::optional<std::vector<Number>> RecordedFunction::values_at(const ir::Graph& graph,
+                                                               std::span<const Number> values) {
+  std::vector<Number> all = hints(graph);
+  std::ranges::copy(values, all.begin());
+  graph.symbols.evaluate(all);
+  if (graph.symbols.failing_guard(all) >= 0) return {};
+  return all;
+}
+
 void RecordedFunction::settle_unused(std::span<const Numbers> numbers, const ir::Graph& graph) noexcept {
   Number values[LiveNumbers::kMost];
   for (size_t i = numbers.size(); i-- > 0;) {

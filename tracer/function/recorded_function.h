@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -134,6 +135,9 @@ struct RecordedFunction {
 
   /// The values that the symbols of a graph had when it was recorded.
   static std::vector<Number> hints(const ir::Graph& graph);
+  /// The values of all expressions of a graph whose table begins as another one, with the given values of that one's.
+  /// None if a guard does not hold for them.
+  static std::optional<std::vector<Number>> values_at(const ir::Graph& graph, std::span<const Number> values);
   /// Settles the numbers read for a recording that will never run.
   static void settle_unused(std::span<const Numbers> numbers, const ir::Graph& graph) noexcept;
   /// The number of nodes with effects among the first `nodes` nodes of a graph: passes keep such nodes, in order.

@@ -34,7 +34,7 @@ SizedFunction::SizedFunction(std::shared_ptr<FunctionCapture> capture, const Ten
   if (const RecordedTape* const tape = capture_->tape()) {
     const std::vector<Number> numbers = own_ ? sizes_ : RecordedFunction::hints(recorded_.graph);
     RecordedBackwards first = capture_->take_backwards();
-    if (first.empty()) first = tape->record_backwards(results_, numbers);
+    if (first.empty()) first = tape->backwards_at(results_, numbers);
     backwards_ = std::make_unique<FunctionBackwards>(recorded_, *tape, results_, numbers, std::move(first));
   }
   make_plans(arguments);
@@ -45,10 +45,16 @@ bool SizedFunction::has_sizes(std::span<const Number> values) const {
   return std::ranges::equal(std::span(sizes_).first(count), values.first(count));
 }
 
+BackwardChoices SizedFunction::choices() const {
+  return backwards_ ? backwards_->choices() : BackwardChoices();
+}
+
 void SizedFunction::make_plans(const Tensors& arguments) {
   numbers_ = RecordedFunction::hints(recorded_.graph);
-  if (backwards_) backwards_->find_recompute();
-  plan_forward(arguments);
+  if (!plan_shared(arguments)) {
+    if (backwards_) backwards_->find_recompute();
+    plan_forward(arguments);
+  }
   const auto effects = [](const ir::Graph& graph) {
     return RecordedFunction::effects_among(graph, graph.nodes().size());
   };
@@ -61,7 +67,6 @@ void SizedFunction::make_plans(const Tensors& arguments) {
 }
 
 void SizedFunction::plan_forward(const Tensors& arguments) {
-  if (own_ && !backwards_ && plan_shared(arguments)) return;
   ir::Graph graph = recorded_.graph.copy();
   if (backwards_) backwards_->recompute().replace_outputs(graph, saved_outputs(recorded_));
   planned_ = optimised(graph, outside_writes(recorded_), {});
@@ -72,15 +77,16 @@ void SizedFunction::plan_forward(const Tensors& arguments) {
   make_plan(arguments, waste, groups);
 }
 
-// The graph that the capture has optimised for all sizes. False if it does not serve these, or has a higher peak than
-// the recorded one.
+// The graphs that the capture has optimised for all sizes. False if there are none, or if they do not serve these sizes
+// or have a higher peak than the recorded ones.
 bool SizedFunction::plan_shared(const Tensors& arguments) {
-  std::optional<ir::Graph> graph = capture_->optimised().at_sizes(sizes_);
+  const OptimisedFunction* const shared = own_ ? capture_->optimised() : nullptr;
+  std::optional<ir::Graph> graph = shared ? shared->forward(sizes_) : std::nullopt;
   if (!graph) return false;
   planned_ = *std::move(graph);
   ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
   const int64_t saved = bytes_saved(recorded_, planned_, groups);
-  if (saved < 0) return false;
+  if (saved < 0 || (backwards_ && !backwards_->adopt(*shared, sizes_))) return false;
   make_plan(arguments, capture_->kind() == FunctionKind::step ? std::optional(saved) : std::nullopt, groups);
   return true;
 }

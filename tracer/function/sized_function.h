@@ -50,6 +50,8 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   const RecordedFunction* recorded_backward() const;
   /// Logs what was captured, and why.
   void log(std::string_view why) const;
+  /// What planning it has found: see FunctionCapture::choose().
+  BackwardChoices choices() const;
   /// Null if there are none.
   PrecomputedGradients* precomputed() const { return precomputed_.get(); }
 
