@@ -18,7 +18,7 @@
 namespace retrograd::inline v0 {
 namespace {
 
-class Driver {
+class Driver final : public LeafDelivery {
  public:
   Driver(const BackwardRequest& request, Walk& walk, Emitter& emitter, DriverObserver* observer = nullptr)
       : request_(request),
@@ -35,6 +35,9 @@ class Driver {
     run_leaves(Walk::kBeforeAll);
     return run_from(0);
   }
+
+  std::vector<Place> early_leaves(const Record& record) override;
+  void deliver(const Place& place, Tensor&& gradient) override;
 
   Tensors resume(BackwardState state) {
     grads_ = std::move(state.grads);
@@ -107,6 +110,7 @@ class Driver {
   Tensors captured_;
   std::unordered_map<uintptr_t, std::vector<size_t>> inputs_at_;  // for many inputs: positions of each edge
   size_t next_leaf_ = 0;
+  int32_t running_ = 0;  // place of the record whose rule runs
 };
 
 void Driver::receive(const Edge& edge, Tensor&& grad) {
@@ -191,6 +195,7 @@ void Driver::run_rule(Record& record, uint32_t ordinal, const Hooks* pre_hooks, 
     list_hooks(*pre_hooks, grads, {});
   }
   origin(record, ordinal, "rule");
+  running_ = static_cast<int32_t>(ordinal);
   if (record.hooks && record.hooks->saved) record.hooks->saved->begin(!request_.retain_graph);
   RuleContext context(record, emitter_, grads.data());
   {
@@ -249,6 +254,37 @@ void Driver::run_leaf(const Walk::Leaf& item, uint32_t index) {
   for (const RefPtr<Hook>& hook : post_accumulate)
     if (hook->is_live()) emit_hook({{}, hook.get(), &leaf}, {}, {});
   list_hooks(hooks.post, {}, {&kept, 1});
+}
+
+std::vector<LeafDelivery::Place> Driver::early_leaves(const Record& record) {
+  const bool ends_eagerly = !observer_ && !is_noted_ && request_.accumulate && !request_.create_graph;
+  if (!ends_eagerly || (record.hooks && !record.hooks->post.empty())) return {};
+  const auto has_hook = [](const TensorImpl& leaf) {
+    if (!leaf.meta || !leaf.meta->has_hooks()) return false;
+    return std::ranges::any_of(leaf.meta->post_accumulate_hooks.snapshot(),
+                               [](const auto& h) { return h->is_live(); });
+  };
+  std::unordered_map<const TensorImpl*, Place> due;
+  const auto& leaves = walk_.leaves();
+  for (size_t i = next_leaf_; i < leaves.size() && leaves[i].after == running_; ++i)
+    if (leaves[i].wanted && has_hook(*leaves[i].leaf))
+      due[leaves[i].leaf] = {-1, static_cast<uint32_t>(i), leaves[i].leaf};
+  std::vector<Place> places;
+  for (int i = 0; i < record.operands && !due.empty(); ++i) {
+    const auto at = due.find(record.edge(i).leaf());
+    if (at == due.end()) continue;
+    if (at->second.operand >= 0) return {};  // two gradients of one leaf
+    at->second.operand = i;
+    places.push_back(at->second);
+  }
+  return places;
+}
+
+void Driver::deliver(const Place& place, Tensor&& gradient) {
+  const CallScope::Suspend users_own_lines;
+  const UnknownLayouts off(false);
+  receive(Edge(place.leaf), std::move(gradient));
+  run_leaf(walk_.leaves()[place.index], place.index);
 }
 
 void Driver::emit_hook(HookAttrs attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results) {
@@ -322,7 +358,10 @@ Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitte
   AutoGradMode mode(request.create_graph);
   CurrentBackward current(request, walk);
   Emitter::Scope scope(emitter);
-  Tensors gradients = Driver(request, walk, emitter, observer).run();
+  Driver driver(request, walk, emitter, observer);
+  current.set_delivery(&driver);
+  Tensors gradients = driver.run();
+  current.set_delivery(nullptr);
   current.end();
   return gradients;
 }

@@ -94,6 +94,25 @@ class BackwardRunner {
   ~BackwardRunner() = default;
 };
 
+/// Takes gradients of leaves while the record that gives them still runs. A recorded function, which is one record, gives
+/// those early that hooks consume (tracer/function/early_gradients.h).
+class LeafDelivery {
+ public:
+  struct Place {
+    int operand;     // of the record
+    uint32_t index;  // among the leaves of the walk
+    TensorImpl* leaf;
+  };
+  /// The operands of the record that runs which are leaves with post-accumulate hooks whose only gradient to come is
+  /// that from this record.
+  virtual std::vector<Place> early_leaves(const Record& record) = 0;
+  /// Accumulates, and calls the leaf's hooks. The record gives no gradient for this operand at its end.
+  virtual void deliver(const Place& place, Tensor&& gradient) = 0;
+
+ protected:
+  ~LeafDelivery() = default;
+};
+
 /// The backward that runs on this thread, for multi-grad hooks and callbacks. Nested backwards stack.
 class CurrentBackward {
  public:
@@ -119,6 +138,9 @@ class CurrentBackward {
   }
   /// Not available for a recorded backward.
   Walk& walk();
+  /// Null if gradients are taken at the end of a record only.
+  LeafDelivery* delivery() const { return delivery_; }
+  void set_delivery(LeafDelivery* delivery) { delivery_ = delivery; }
   /// `callback` is called when the backward has finished.
   void queue(std::function<void()> callback) { whole_->callbacks_.push_back(std::move(callback)); }
   /// Calls the queued callbacks in order, including those that are queued meanwhile. Then the backward no longer runs.
@@ -136,6 +158,7 @@ class CurrentBackward {
   const BackwardRequest* const request_;  // null: a recorded backward
   Walk* walk_;
   Reach* const reach_;
+  LeafDelivery* delivery_ = nullptr;
   std::unique_ptr<Walk> own_walk_;
   CurrentBackward* outer_;
   CurrentBackward* whole_;  // the backward that this one is part of, or itself

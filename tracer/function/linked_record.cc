@@ -15,6 +15,7 @@
 #include "engine/rule.h"
 #include "engine/runner.h"
 #include "ops/shape_ops.h"
+#include "tracer/function/early_gradients.h"
 #include "tracer/function/opaque_value.h"
 #include "tracer/function/run_numbers.h"
 #include "tracer/function/sized_function.h"
@@ -303,7 +304,8 @@ bool is_differentiated(std::span<TensorImpl* const> cotangents) {
 // not been released when it throws.
 Tensors SizedFunction::gradients_of(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
                                     const SavedRun& saved, Tensors values, Tensors& left,
-                                    SourceLocation where) const {
+                                    const Record& record) const {
+  const SourceLocation where = record.where();
   std::vector<Number> numbers = backward.numbers;
   if (recorded_.graph.symbols.size())
     std::copy_n(saved.numbers.begin(), backward.recorded.reads.symbols, numbers.begin());
@@ -320,7 +322,8 @@ Tensors SizedFunction::gradients_of(const FunctionBackward& backward, std::span<
   const ProfiledRun profiled(saved.function, backward.planned, {}, read.values());
   std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, values);
   values.clear(), left.clear();  // only the run holds them now
-  return run_plan(*backward.plan, std::move(bindings), read.values(), read.nodes, nullptr, &left);
+  const EarlyGradients early(backward, record, bindings);
+  return run_plan(*backward.plan, std::move(bindings), read.values(), read.nodes, nullptr, &left, &early);
 }
 
 void SizedFunction::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
@@ -331,7 +334,7 @@ void SizedFunction::run_backward(Record& record, std::span<TensorImpl* const> op
   Tensors left;
   try {
     if (gradients.empty())
-      gradients = function.gradients_of(backward, operands, *saved, std::move(values), left, record.where());
+      gradients = function.gradients_of(backward, operands, *saved, std::move(values), left, record);
   } catch (...) {
     saved->give_back(backward, left);
     throw;

@@ -10,6 +10,7 @@
 #include "ir/passes/pipeline.h"
 #include "ir/verify.h"
 #include "rewrites/rewrites.h"
+#include "tracer/function/early_gradients.h"
 #include "tracer/plan/plan_cache.h"
 
 namespace retrograd::inline v0 {
@@ -93,10 +94,11 @@ std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::span<const Number> nu
 }
 
 Tensors run_plan(const Plan& plan, std::vector<ir::Binding> bindings, std::span<const Number> numbers,
-                 NodesRun& nodes, RunWatcher* watcher, Tensors* left) {
+                 NodesRun& nodes, RunWatcher* watcher, Tensors* left, const EarlyGradients* early) {
   PlanRun run(plan, std::move(bindings), numbers, {}, watcher);
   if (watcher) watcher->run = &run;
   try {
+    if (early) early->run(run);
     run.go();
   } catch (...) {
     if (watcher) watcher->run = nullptr;

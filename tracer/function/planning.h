@@ -11,6 +11,8 @@
 
 namespace retrograd::inline v0 {
 
+class EarlyGradients;
+
 ir::PassSet passes_off();
 
 /// The values to be computed in the memory of an input, for the passes.
@@ -51,9 +53,10 @@ struct RunWatcher : RunObserver {
   void gradient_missing(uint32_t, Tensors) override { RG_ASSERT(false); }
 };
 /// Runs a plan. `nodes`: set even if the run throws. `left`: set if it throws, to what is left of the bindings
-/// (PlanRun::inputs_left).
+/// (PlanRun::inputs_left). `early`: gradients that are no outputs then.
 Tensors run_plan(const Plan& plan, std::vector<ir::Binding> bindings, std::span<const Number> numbers,
-                 NodesRun& nodes, RunWatcher* watcher = nullptr, Tensors* left = nullptr);
+                 NodesRun& nodes, RunWatcher* watcher = nullptr, Tensors* left = nullptr,
+                 const EarlyGradients* early = nullptr);
 
 /// The most bytes that are live while the graph runs in its order.
 int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,

@@ -81,7 +81,7 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   void link(Tensors& results, const std::vector<ir::Binding>& bindings, std::shared_ptr<SavedRun> saved,
             SourceLocation where);
   Tensors gradients_of(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
-                       const SavedRun& saved, Tensors values, Tensors& left, SourceLocation where) const;
+                       const SavedRun& saved, Tensors values, Tensors& left, const Record& record) const;
   Tensors replay_backward(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
                           const SavedRun& saved, const Tensors& values, std::span<const Number> numbers,
                           SourceLocation where) const;

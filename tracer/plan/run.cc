@@ -40,12 +40,18 @@ PlanRun::~PlanRun() {
   plan_.give_back(std::move(frame_));
 }
 
-bool PlanRun::go() {
+bool PlanRun::go_before(uint32_t node) {
+  size_t end = next_;
+  while (end < program_.steps.size() && program_.first_node(program_.steps[end]) < node) ++end;
+  return go_to(end);
+}
+
+bool PlanRun::go_to(size_t end) {
   try {
-    if (!program_.unpacks.empty()) prefetcher_ = UnpackPrefetcher::of(*this);
+    if (!program_.unpacks.empty() && !prefetcher_) prefetcher_ = UnpackPrefetcher::of(*this);
     if (runs_graphs()) return GraphRunner(*this).go();
     one_by_one_ |= prefetcher_ != nullptr;
-    return run_to(program_.steps.size());
+    return run_to(end);
   } catch (Exception& e) {
     ir::add_context(e, program_.graph, program_.node(program_.steps[next_]));
     throw;
@@ -302,6 +308,13 @@ Tensors PlanRun::outputs() const {
   Tensors all;
   for (int32_t r : program_.output_registers) all.push_back(frame_->give(r));
   return all;
+}
+
+Tensor PlanRun::take_output(size_t number) {
+  const int32_t r = program_.output_registers[number];
+  Tensor output = frame_->give(r);
+  if (r >= 0) frame_->drop(r);
+  return output;
 }
 
 Tensors run_plan(const Plan& plan, std::vector<ir::Binding> bindings, std::span<const Number> numbers) {

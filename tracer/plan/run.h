@@ -41,8 +41,14 @@ class PlanRun {
   PlanRun(const PlanRun&) = delete;
 
   /// Runs to the end; false: the observer has stopped it. Errors tell what was differentiated.
-  bool go();
+  bool go() { return go_to(program_.steps.size()); }
+  /// Runs, one by one, the steps that have nodes below `node`. go() then runs the others.
+  bool go_before(uint32_t node);
   Tensors outputs() const;
+  /// The output, which the run then no longer holds.
+  Tensor take_output(size_t number);
+  /// Whether the run may be interrupted between steps: it is neither measured nor a graph of launches.
+  bool may_pause() const { return !one_by_one_ && !runs_graphs(); }
   /// After a step has thrown: of each binding, the tensor that it had, unless it has been released since.
   Tensors inputs_left() const;
   /// A value of the graph after the run has stopped (PlanRequest::may_stop); undefined if there is none.
@@ -73,6 +79,7 @@ class PlanRun {
 
  private:
   static constexpr uint32_t kGoOn = RunObserver::kGoOn;
+  bool go_to(size_t end);
   void spans(size_t end);
   void drop_dying(const Step& s);
   void unpack(const Step& s);
