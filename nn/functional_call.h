@@ -6,7 +6,7 @@
 //   const Tensor adapted = w - 0.1 * autograd::grad({loss(w)}, {w}, {}, {}, /*create_graph=*/true)[0];
 //   loss(adapted).backward();  // through the step
 //
-// While it runs, the module's Parameters are handles of the given tensors, and afterwards of their own again, also when
+// While it runs, the module's Parameters and Buffers are handles of the given tensors, and afterwards of their own again, also when
 // it throws. So one module must not be called on two threads meanwhile. In a recorded function the given tensors may be
 // the function's values. A compiled function that is called inside of a functional_call runs as it is: compile the
 // function that makes the functional_call.
@@ -24,8 +24,8 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::nn {
 
-/// Tensors to use in place of a module's parameters: by full name ("blocks.0.ln1.weight"), where the others stay, or
-/// one for each, in the order of Module::parameters(). Knows the caller's line.
+/// Tensors to use in place of a module's parameters and buffers: by full name ("blocks.0.ln1.weight"), where the others
+/// stay, or one for each parameter, in the order of Module::parameters(). Knows the caller's line.
 class ParameterValues {
  public:
   ParameterValues(StateDict by_name, SourceLocation where = SourceLocation::current())
@@ -46,7 +46,7 @@ class ParameterValues {
 
 namespace detail {
 
-/// While it lives, the module's parameters are the given tensors.
+/// While it lives, the module's parameters and buffers are the given tensors.
 class Substitution {
  public:
   Substitution(const Module& module, const ParameterValues& values);
@@ -56,7 +56,7 @@ class Substitution {
 
  private:
   const SubstitutionScope scope_;
-  std::vector<std::pair<Parameter*, Tensor>> own_;  // as they were
+  std::vector<std::pair<Tensor*, Tensor>> own_;  // as they were
 };
 
 // A layer's forward takes an Operand, which would report this file.

@@ -12,8 +12,30 @@ namespace retrograd::inline v0::nn {
 Parameter::Parameter(Module* owner, std::string name, const Tensor& value) : Tensor(value) {
   if (!value.defined()) return;
   requires_grad_();
-  owner->check_name(name);
-  owner->parameters_.emplace_back(std::move(name), this);
+  owner->add(std::move(name), *this, Module::Kind::parameter);
+}
+
+Buffer::Buffer(Module* owner, std::string name, const Tensor& value, bool persistent) : Tensor(value) {
+  if (value.defined())
+    owner->add(std::move(name), *this, persistent ? Module::Kind::buffer : Module::Kind::temporary);
+}
+
+Buffer& Buffer::operator=(const Tensor& value) {
+  if (!defined() || !value.defined())
+    throw Error(Category::bad_argument, "Buffer: an undefined tensor is assigned");
+  if (impl().type() == value.impl().type()) {
+    copy_(value);
+    return *this;
+  }
+  if (value.requires_grad() || recorded_function())
+    throw Error(
+        Category::shape_mismatch,
+        fmt::format("Buffer: {} is assigned to a buffer that is {}. Hint: detach it, and do so outside of a "
+                    "recorded function",
+                    describe(value), describe(*this)));
+  const NoGradGuard no_grad;
+  impl().alias(value.clone().impl());
+  return *this;
 }
 
 Module::Module(Module* parent, std::string name) {
@@ -33,14 +55,18 @@ void Module::check_name(std::string_view name) const {
     throw Error(
         Category::bad_argument,
         fmt::format("Module: \"{}\" is not a name for a member: it must not be empty or have a dot", name));
-  const auto is_it = [&](const auto& member) { return member.first == name; };
-  if (std::any_of(parameters_.begin(), parameters_.end(), is_it) ||
-      std::any_of(children_.begin(), children_.end(), is_it))
+  if (std::ranges::count(members_, name, &Member::name) ||
+      std::ranges::any_of(children_, [&](const auto& child) { return child.first == name; }))
     throw Error(Category::bad_argument, fmt::format("Module: there is a member \"{}\" already", name));
 }
 
+void Module::add(std::string name, Tensor& member, Kind kind) {
+  check_name(name);
+  members_.push_back({std::move(name), &member, kind});
+}
+
 void Module::collect(const std::string& prefix, Members& out) const {
-  for (const auto& [name, parameter] : parameters_) out.emplace_back(prefix + name, parameter);
+  for (const Member& m : members_) out.push_back({prefix + m.name, m.tensor, m.kind});
   for (const auto& [name, child] : children_) child->collect(prefix + name + ".", out);
 }
 
@@ -50,21 +76,39 @@ Module::Members Module::members() const {
   return all;
 }
 
-std::vector<NamedParameter> Module::named_parameters() const {
-  std::vector<NamedParameter> all;
-  for (auto& [name, parameter] : members()) all.push_back({std::move(name), *parameter});
+std::vector<NamedTensor> Module::named(bool (*is_wanted)(Kind)) const {
+  std::vector<NamedTensor> all;
+  for (Member& m : members())
+    if (is_wanted(m.kind)) all.push_back({std::move(m.name), *m.tensor});
   return all;
 }
 
-Tensors Module::parameters() const {
+std::vector<NamedTensor> Module::named_parameters() const {
+  return named([](Kind kind) { return kind == Kind::parameter; });
+}
+std::vector<NamedTensor> Module::named_buffers() const {
+  return named([](Kind kind) { return kind != Kind::parameter; });
+}
+std::vector<NamedTensor> Module::in_state() const {
+  return named([](Kind kind) { return kind != Kind::temporary; });
+}
+
+namespace {
+
+Tensors tensors_of(std::vector<NamedTensor> named) {
   Tensors all;
-  for (const NamedParameter& p : named_parameters()) all.push_back(p.tensor);
+  for (NamedTensor& t : named) all.push_back(std::move(t.tensor));
   return all;
 }
+
+}  // namespace
+
+Tensors Module::parameters() const { return tensors_of(named_parameters()); }
+Tensors Module::buffers() const { return tensors_of(named_buffers()); }
 
 int64_t Module::parameter_count() const {
   int64_t count = 0;
-  for (const NamedParameter& p : named_parameters()) count += p.tensor.numel();
+  for (const NamedTensor& p : named_parameters()) count += p.tensor.numel();
   return count;
 }
 
@@ -87,7 +131,7 @@ void Module::train(bool on) {
 
 void Module::zero_grad(bool set_to_none) {
   NoGradGuard no_grad;
-  for (const NamedParameter& p : named_parameters()) {
+  for (const NamedTensor& p : named_parameters()) {
     if (set_to_none)
       p.tensor.set_grad({});
     else if (p.tensor.grad().defined())
@@ -103,37 +147,37 @@ void Module::to(ScalarType dtype, SourceLocation where) {
   if (!is_floating(dtype))
     fail(Category::dtype_mismatch, "Module::to",
          fmt::format("parameters have gradients, and {} is not a floating dtype", name(dtype)), where);
-  convert([&](const Tensor& x) { return x.to(dtype, where); }, where);
+  convert([&](const Tensor& x) { return is_floating(x.dtype()) ? x.to(dtype, where) : x; }, where);
 }
 
 void Module::convert(const std::function<Tensor(const Tensor&)>& convert, SourceLocation where) {
   NoGradGuard no_grad;
   struct Converted {
-    Tensor parameter, value, grad;
+    Tensor member, value, grad;
   };
   std::vector<Converted> all;
-  for (const Tensor& p : parameters()) {
-    const Tensor grad = p.grad();
-    all.push_back({p, convert(p.detach()), grad.defined() ? convert(grad) : grad});
+  for (const Member& m : members()) {
+    const Tensor grad = m.tensor->grad();
+    all.push_back({*m.tensor, convert(m.tensor->detach()), grad.defined() ? convert(grad) : grad});
   }
-  for (const auto& [parameter, value, grad] : all) {
-    parameter.impl().alias(value.impl());
-    if (grad.defined()) parameter.set_grad(grad, where);
+  for (const auto& [member, value, grad] : all) {
+    member.impl().alias(value.impl());
+    if (grad.defined()) member.set_grad(grad, where);
   }
 }
 
 StateDict Module::state_dict() const {
   StateDict state;
-  for (const NamedParameter& p : named_parameters()) state.emplace(p.name, p.tensor.detach());
+  for (const NamedTensor& t : in_state()) state.emplace(t.name, t.tensor.detach());
   return state;
 }
 
 void Module::load_state_dict(const StateDict& state, bool strict, SourceLocation where) {
-  const std::vector<NamedParameter> own = named_parameters();
+  const std::vector<NamedTensor> own = in_state();
   const auto refuse = [&](Category category, const std::string& text) {
     fail(category, "load_state_dict", text, where);
   };
-  for (const NamedParameter& p : own) {
+  for (const NamedTensor& p : own) {
     const auto it = state.find(p.name);
     if (it == state.end()) refuse(Category::bad_argument, fmt::format("the state has no \"{}\"", p.name));
     if (it->second.sizes() != p.tensor.sizes())
@@ -142,11 +186,11 @@ void Module::load_state_dict(const StateDict& state, bool strict, SourceLocation
   }
   if (strict)
     for (const auto& [name, tensor] : state)
-      if (std::none_of(own.begin(), own.end(), [&](const NamedParameter& p) { return p.name == name; }))
+      if (std::none_of(own.begin(), own.end(), [&](const NamedTensor& p) { return p.name == name; }))
         refuse(Category::bad_argument,
                fmt::format("the module has no \"{}\". Hint: strict = false passes over it", name));
   NoGradGuard no_grad;
-  for (const NamedParameter& p : own) p.tensor.copy_(state.find(p.name)->second);
+  for (const NamedTensor& p : own) p.tensor.copy_(state.find(p.name)->second);
 }
 
 }  // namespace retrograd::nn

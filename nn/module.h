@@ -6,9 +6,9 @@
 //     Tensor forward(Operand x) { return fc2(relu(fc1(x))); }
 //   };
 //
-// Data: a module knows its children and its parameters by their addresses. A Parameter is a Tensor that registers
-// itself with its module. Hence modules and parameters are neither copied nor moved: they live where they were
-// declared, or in a ModuleList. A name is a path with dots ("blocks.0.ln1.weight"), as in PyTorch, so a saved state
+// Data: a module knows its children, its parameters and its buffers by their addresses. A Parameter or a Buffer is a
+// Tensor that registers itself with its module. Hence modules and these are neither copied nor moved: they live where
+// they were declared, or in a ModuleList. A name is a path with dots ("blocks.0.ln1.weight"), as in PyTorch, so a saved state
 // loads there under the same keys. A parameter used in two places (a tied head) is registered once and read from both.
 // A destroyed module leaves its parent, also when its own construction fails half-way.
 // A module's forward takes an Operand and opens a CallScope with its location: errors name the line that called the
@@ -41,7 +41,21 @@ class Parameter : public Tensor {
   Parameter& operator=(const Parameter&) = delete;
 };
 
-struct NamedParameter {
+/// A tensor that belongs to a module and is not trained: running statistics, the state between two parts of a sequence.
+/// It moves and is converted with the module, and is part of its state_dict() if it is `persistent`.
+class Buffer : public Tensor {
+ public:
+  /// An undefined value is a disabled option: it is not registered.
+  Buffer(Module* owner, std::string name, const Tensor& value, bool persistent = true);
+  Buffer(const Buffer&) = delete;
+  /// Takes the values, and the history if there is one, into its memory. So it stays the same tensor, and a recorded
+  /// function reads and writes it in each run. For another shape, dtype or device it gets new memory; that is an
+  /// Error(shape_mismatch) for a value with a history, and in a recorded function.
+  Buffer& operator=(const Tensor& value);
+  Buffer& operator=(const Buffer& value) { return *this = static_cast<const Tensor&>(value); }
+};
+
+struct NamedTensor {
   std::string name;
   Tensor tensor;
 };
@@ -57,8 +71,11 @@ class Module {
 
   /// Parameters of this module, then of its children, in order of declaration.
   Tensors parameters() const;
-  std::vector<NamedParameter> named_parameters() const;
+  std::vector<NamedTensor> named_parameters() const;
   int64_t parameter_count() const;  ///< elements of all parameters
+  /// The same of buffers, also those that are not persistent.
+  Tensors buffers() const;
+  std::vector<NamedTensor> named_buffers() const;
 
   /// Switches the behaviour that differs between training and use (dropout), in this module and its children.
   void train(bool on = true);
@@ -69,30 +86,40 @@ class Module {
   /// Drops all gradients, or fills existing ones with zeros.
   void zero_grad(bool set_to_none = true);
 
-  /// Moves the parameters and their gradients to a device, or converts them to a floating dtype, all or nothing. They
-  /// stay the same leaves: all handles refer to the new values. Views of them, and the state of an optimizer, stay as
-  /// they were. Errors: bad_argument when there is no such device, dtype_mismatch for a dtype that is not floating.
+  /// Moves parameters, their gradients, and buffers to a device, or converts floating ones to a floating dtype, all or
+  /// nothing. They stay the same tensors: all handles refer to the new values. Views of them, and the state of an
+  /// optimizer, stay as they were. Errors: bad_argument when there is no such device, dtype_mismatch for a dtype that is not floating.
   void to(Device device, SourceLocation where = SourceLocation::current());
   void to(ScalarType dtype, SourceLocation where = SourceLocation::current());
 
-  /// The parameters, detached: they share the memory of the module.
+  /// Parameters and persistent buffers, detached: they share the memory of the module.
   StateDict state_dict() const;
-  /// Copies `state` into the parameters, converting dtypes; all or nothing. Errors: bad_argument for a key that is
+  /// Copies `state` into parameters and persistent buffers, converting dtypes; all or nothing. Errors: bad_argument for a key that is
   /// missing or, when strict, unknown; shape_mismatch.
   void load_state_dict(const StateDict& state, bool strict = true,
                        SourceLocation where = SourceLocation::current());
 
  private:
   friend class Parameter;
+  friend class Buffer;
   friend class detail::Substitution;
-  using Members = std::vector<std::pair<std::string, Parameter*>>;
+  enum class Kind : uint8_t { parameter, buffer, temporary };  // temporary: a buffer that is not persistent
+  struct Member {
+    std::string name;
+    Tensor* tensor;
+    Kind kind;
+  };
+  using Members = std::vector<Member>;
 
   void check_name(std::string_view name) const;
+  void add(std::string name, Tensor& member, Kind kind);
   void collect(const std::string& prefix, Members& out) const;
   Members members() const;  // by full names
+  std::vector<NamedTensor> named(bool (*is_wanted)(Kind)) const;
+  std::vector<NamedTensor> in_state() const;
   void convert(const std::function<Tensor(const Tensor&)>& convert, SourceLocation where);
 
-  Members parameters_;
+  Members members_;
   std::vector<std::pair<std::string, Module*>> children_;
   Module* parent_ = nullptr;
   std::shared_ptr<bool> training_ = std::make_shared<bool>(true);

@@ -234,6 +234,15 @@ std::map<std::string, std::function<std::string()>> rows() {
     return Trial{.function = [=](const Tensors& a) { return *calls < 3 ? rg::exp(a[0]) : rg::tanh(a[0]); },
                  .change = [=] { ++*calls; }};
   });
+  row("a `Buffer` of a module, also where it is assigned", [] {
+    struct Sum : rg::nn::Module {
+      rg::nn::Buffer total{this, "total", rg::zeros({3}, {rg::kFloat64})};
+    };
+    const auto module = std::make_shared<Sum>();
+    const auto calls = shared(0);
+    return Trial{.function = [=](const Tensors& a) { return a[0] * module->total; },
+                 .change = [=] { module->total = spread(rg::Shape{3}, ++*calls); }};
+  });
   row("a variable that is assigned another tensor", [] {
     const auto scale = shared(rg::full({3}, 1.0));
     return Trial{.function = [=](const Tensors& a) { return a[0] * *scale; },

@@ -128,7 +128,10 @@ TEST_CASE("what the module does not have is refused, with the caller's line") {
     CHECK(text.find(part) != std::string::npos);
     CHECK(text.find("functional_call_test.cc:") != std::string::npos);
   };
-  has(text_of([&] { nn::functional_call(net, {{"third.bias", w}}, x); }), "no parameter \"third.bias\"");
+  has(text_of([&] {
+        nn::functional_call(net, {{"third.bias", w}}, x);
+      }),
+      "no parameter or buffer \"third.bias\"");
   has(text_of([&] { nn::functional_call(net, Tensors{w}, x); }), "1 tensors for 4 parameters");
   has(text_of([&] {
         nn::functional_call(net, {{"first.bias", Tensor()}}, x);

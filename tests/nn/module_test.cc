@@ -147,6 +147,97 @@ TEST_CASE("state_dict shares memory, load_state_dict copies and is all or nothin
   CHECK(b.norm.weight.dtype() == rg::kFloat32);
 }
 
+namespace {
+
+// Counts its calls, and keeps a mean of what it saw and the sum of the last call.
+struct Watched : nn::Module {
+  nn::Parameter weight{this, "weight", rg::ones({2})};
+  nn::Buffer mean{this, "mean", rg::zeros({2})};
+  nn::Buffer calls{this, "calls", rg::zeros({}, {rg::kInt64})};
+  nn::Buffer last{this, "last", rg::zeros({2}), /*persistent=*/false};
+  nn::Buffer none{this, "none", Tensor()};
+
+  Tensor forward(const Tensor& x) {
+    const Tensor y = x * weight;
+    mean = 0.5 * mean + 0.5 * rg::mean(y.detach(), {0});
+    calls = calls + 1;
+    last = rg::sum(y.detach(), {0});
+    return y - mean;
+  }
+};
+
+std::vector<double> state_of(const Watched& m) {
+  std::vector<double> all = m.mean.to_vector();
+  for (const Tensor& t : {Tensor(m.calls), Tensor(m.last)})
+    for (double v : t.to_vector()) all.push_back(v);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("buffers: part of the module and, if persistent, of its state; not of its parameters") {
+  Watched m;
+  CHECK(names(m) == std::vector<std::string>{"weight"});
+  CHECK(m.named_buffers().size() == 3);
+  CHECK(m.buffers()[1].is_same(m.calls));
+  CHECK(m.state_dict().size() == 3);
+  CHECK_FALSE(m.mean.requires_grad());
+  m.forward(rg::ones({3, 2}));
+  const rg::StateDict state = m.state_dict();
+  Watched other;
+  other.load_state_dict(state);
+  CHECK(other.mean.to_vector() == std::vector<double>{0.5, 0.5});
+  CHECK(other.last.to_vector() == std::vector<double>{0, 0});
+  const Tensor handle = m.mean;
+  m.to(rg::kFloat64);
+  CHECK(handle.dtype() == rg::kFloat64);
+  CHECK(m.calls.dtype() == rg::kInt64);
+  CHECK(handle.to_vector() == std::vector<double>{0.5, 0.5});
+  CHECK_THROWS_AS((nn::Buffer{&m, "weight", rg::ones({1})}), rg::Error);
+}
+
+TEST_CASE("a buffer that is assigned stays the same tensor; another shape gives it new memory") {
+  Watched m;
+  const Tensor handle = m.mean;
+  m.mean = rg::full({2}, 3.0);
+  CHECK(handle.to_vector() == std::vector<double>{3, 3});
+  const Tensor longer = rg::full({3}, 4.0);
+  m.mean = longer;
+  longer.fill_(5.0);
+  CHECK(handle.to_vector() == std::vector<double>{4, 4, 4});
+  m.mean = m.last;
+  CHECK(handle.to_vector() == std::vector<double>{0, 0});
+  const auto category = [&](const Tensor& value) {
+    try {
+      m.mean = value;
+    } catch (const rg::Error& e) {
+      return e.category();
+    }
+    return Category::no_grad_fn;
+  };
+  CHECK(category(rg::ones({3}).requires_grad_()) == Category::shape_mismatch);
+  CHECK(category(Tensor()) == Category::bad_argument);
+}
+
+TEST_CASE("recorded functions read and write buffers in each run, also where functional_call replaces them") {
+  Watched eager, recorded;
+  auto compiled = rg::compile([&](const Tensor& x) { return recorded.forward(x); });
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = rg::full({2 + i, 2}, 1.0 + i);
+    CHECK(eager.forward(x).to_vector() == compiled(x).to_vector());
+    CHECK(state_of(eager) == state_of(recorded));
+    eager.mean = rg::full({2}, 0.25 * i), recorded.mean = rg::full({2}, 0.25 * i);
+  }
+  CHECK(compiled.stats().captures == 2);
+  const Tensor x = rg::ones({1, 2}), mean = rg::full({2}, 8.0);
+  const std::vector<double> before = recorded.mean.to_vector();
+  CHECK(nn::functional_call(recorded, {{"mean", mean}}, x).to_vector() == std::vector<double>{-3.5, -3.5});
+  CHECK(mean.to_vector() == std::vector<double>{4.5, 4.5});
+  CHECK(recorded.mean.to_vector() == before);
+  auto grows = rg::compile([&](const Tensor& t) { return recorded.last = t, t * 2.0; });
+  CHECK_THROWS_AS(grows(rg::ones({5})), rg::Error);
+}
+
 TEST_CASE("layers compute their formulas") {
   nn::Linear linear(nullptr, "", 2, 3);
   linear.load_state_dict(
