@@ -5,6 +5,7 @@
 // The first nine tenths of the text are for training, the rest for validation. For a given seed all results are the
 // same, bit for bit, for every --threads and --mode. Start reading at train(); the model is in examples/gpt.h, the
 // common code of the examples in examples/common.
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -87,7 +88,7 @@ void train(const examples::Options& options) {
     session.step(batch.tokens, batch.next);
     if (step % 250 == 0 && step < options.steps) validate(20);
   }
-  validate(200);
+  validate(std::min<int64_t>(200, options.steps));
   if (!options.save.empty()) rg::save(model.state_dict(), options.save, {{"characters", text.codes()}});
   std::fputs(write(model, text, options.seed).c_str(), stdout);
   std::fputc('\n', stdout);

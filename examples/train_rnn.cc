@@ -5,6 +5,7 @@
 // for bit, for every --threads and --mode. Text is generated character by character from the state of the layer,
 // whereas a transformer (train_gpt) reads its whole context again.
 // Start reading at train(). The common code of all examples is in examples/common; the layers are in nn/recurrent.h.
+#include <algorithm>
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
@@ -97,7 +98,7 @@ void train(const examples::Options& options) {
     session.step(batch.tokens, batch.next);
     if (step % 250 == 0 && step < options.steps) validate(10);
   }
-  validate(50);
+  validate(std::min<int64_t>(50, options.steps));
   if (!options.save.empty()) rg::save(net.state_dict(), options.save, {{"characters", text.codes()}});
   std::fputs(write(net, text, options.seed).c_str(), stdout);
   std::fputc('\n', stdout);

@@ -5,6 +5,7 @@
 
 #include "engine/runner.h"
 #include "ir/passes/lifetimes.h"
+#include "tests/fuzz/asked.h"
 #include "tests/fuzz/generator.h"
 #include "tests/fuzz/machine.h"
 #include "tests/ir/passes/graph_run.h"
@@ -18,12 +19,15 @@ namespace ir = rg::ir;
 
 namespace {
 
+// RETROGRAD_GRAPHS is their number. With ThreadSanitizer few: on one thread there is nothing to find, at twenty times
+// the cost.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kGraphs = 60,
-                   kPrograms = 10;  // on one thread there is nothing to find, at twenty times the cost
+constexpr int64_t kUsual = 60;
 #else
-constexpr uint64_t kGraphs = 2000, kPrograms = 150;
+constexpr int64_t kUsual = 500;
 #endif
+const uint64_t kGraphs = static_cast<uint64_t>(fuzz::asked_for("RETROGRAD_GRAPHS", kUsual)),
+               kPrograms = kGraphs / 10;
 
 std::string names(const ir::PassSet& off) {
   std::string text;
