@@ -3,7 +3,8 @@
 //
 // A program becomes a function of its leaves: the steps that compute and write, without hooks and backwards. Sizes among
 // the integers of a step are taken from the arguments. The function is called at the program's own sizes, at four
-// others, and at the own ones again, as compile() and as compile_step(), which differentiates inside.
+// others, and at the own ones again, as compile() and as compile_step(), which differentiates inside. In a third of the
+// programs some results have hooks, in another third the calls are made under a pair.
 //
 //   RETROGRAD_FUZZ_COUNT=10000 RETROGRAD_FUZZ_SEED=7 ./bazelw run //tests/fuzz:function_fuzz_test
 //
@@ -79,7 +80,7 @@ class ProgramFunction {
 
   /// All values that are computed, in order.
   Tensors operator()(const Tensors& arguments) const {
-    Run run(program_, arguments, palette_from(arguments));
+    Run run(program_, arguments, palette_from(arguments), program_.seed % 3 == 1);
     for (const Step& step : program_.steps) {
       if (step.kind == Kind::open || step.kind == Kind::close)
         run.regions(step);
@@ -97,7 +98,8 @@ class ProgramFunction {
  private:
   class Run {
    public:
-    Run(const Program& program, const Tensors& arguments, IntArray palette) : palette_(std::move(palette)) {
+    Run(const Program& program, const Tensors& arguments, IntArray palette, bool hooks = false)
+        : palette_(std::move(palette)), hooks_(hooks) {
       size_t i = 0;
       for (const Step& step : program.steps)
         if (step.kind == Kind::leaf) values_[{step.id, 0}] = arguments[i++];
@@ -135,6 +137,9 @@ class ProgramFunction {
           step.kind == Kind::detach ? Tensors{args.operands[0].detach()} : find_row(step.name)->run(args);
       for (size_t i = 0; i < made.size(); ++i) {
         if (!made[i].defined()) continue;
+        if (hooks_ && step.id % 4 == 0 && made[i].requires_grad() && !made[i].is_leaf())
+          made[i].register_hook(
+              [](const Tensor& g) { return g * (g.dim() ? 0.5 + 0.25 * (g.size(0) % 3) : 2.0); });
         values_[{step.id, static_cast<int>(i)}] = made[i];
         results_.push_back(made[i]);
       }
@@ -144,6 +149,7 @@ class ProgramFunction {
 
    private:
     IntArray palette_;
+    const bool hooks_;  // some results have hooks
     std::map<Ref, Tensor> values_;
     Tensors results_;
     std::vector<std::unique_ptr<rg::AutoGradMode>> modes_;
@@ -198,11 +204,17 @@ Tensors gradients_of(const Tensors& results, const Tensors& arguments, bool all)
 }
 
 Outcome call(const std::function<Tensors(const Tensors&)>& f, const Tensors& arguments, bool is_step,
-             uint64_t seed) {
+             uint64_t seed, bool has_pair) {
   rg::manual_seed(seed);
   Outcome out;
   out.arguments = arguments;
-  out.results = f(arguments);
+  {
+    std::optional<rg::SavedTensorHooksGuard> pair;
+    if (has_pair)
+      pair.emplace(rg::saved_tensor_hooks([](const Tensor& x) { return x.detach().clone(); },
+                                          [](const Tensor& packed) { return packed; }));
+    out.results = f(arguments);
+  }
   if (!is_step) out.gradients = gradients_of(out.results, arguments, false);
   return out;
 }
@@ -251,7 +263,7 @@ std::string fault_of(const Program& program, rg::FunctionKind kind, Counts* coun
   for (const IntArray& palette : sizes) function.drop_failing(palette);
   if (function.is_empty()) return {};
   sizes.push_back(program.palette);
-  const bool is_step = kind == rg::FunctionKind::step;
+  const bool is_step = kind == rg::FunctionKind::step, has_pair = program.seed % 3 == 2;
   const auto body = [&](const Tensors& arguments) {
     Tensors results = function(arguments);
     if (!is_step) return results;
@@ -268,12 +280,12 @@ std::string fault_of(const Program& program, rg::FunctionKind kind, Counts* coun
     const uint64_t seed = program.seed + i;
     Outcome eager, plan;
     try {
-      eager = call(body, function.arguments(sizes[i]), is_step, seed);
+      eager = call(body, function.arguments(sizes[i]), is_step, seed, has_pair);
     } catch (const rg::Error&) {
       continue;  // a step that needs other numbers
     }
     try {
-      plan = call(planned, function.arguments(sizes[i]), is_step, seed);
+      plan = call(planned, function.arguments(sizes[i]), is_step, seed, has_pair);
     } catch (const rg::Error& e) {
       const bool reads_values =
           std::string_view(e.what()).find("may not read values") != std::string_view::npos;

@@ -142,6 +142,28 @@ TEST_CASE("an opaque function writes to what has been saved before it, or will b
     }
 }
 
+TEST_CASE("a hook writes to a saved argument that is a view") {
+  Tensor written;
+  const auto f = [&](const Tensor& x) {
+    const Tensor y = rg::exp(x * x);
+    y.register_hook([&](const Tensor& g) {
+      if (written.defined()) add_one(written);
+      return g;
+    });
+    return rg::sum(y * y);
+  };
+  auto compiled = rg::compile(f);
+  for (const bool through_base : {false, true})
+    for (const auto& run : {std::function<Tensor(const Tensor&)>(f), {compiled}}) {
+      const Tensor base = leaf({1, 2, 3, 4}), x = rg::narrow(base, 0, 1, 2);
+      const Tensor loss = run(x), again = run(x);
+      written = through_base ? base.detach() : x.detach();
+      CHECK(category_of([&] { loss.backward(); }) == Category::version_mismatch);
+      written = {};
+    }
+  CHECK(compiled.stats().captures == 1);
+}
+
 TEST_CASE("what code writes to is read as it is then, where nobody had saved it") {
   const Tensor w = leaf({1}), u = leaf({1});
   u.register_post_accumulate_grad_hook([w](const Tensor&) { add_one(w); });

@@ -20,9 +20,25 @@ void StandIns::add(StandIn made) {
   all_.push_back(std::move(made));
 }
 
+void StandIns::sort() {
+  std::vector<StandIn> all = std::exchange(all_, {});
+  std::ranges::sort(
+      all, {}, [](const StandIn& s) { return std::pair(s.argument < 0, std::max(s.argument, s.base_of)); });
+  originals_.clear(), tensors_.clear(), leaves_.clear();
+  for (StandIn& s : all) add(std::move(s));
+}
+
 // ---- arguments ----------------------------------------------------------------------------------------------------
 
+// Inputs and stand-ins are in the order of arguments, whichever of these are views. Roots are not: a base comes before
+// its views.
 Tensors FunctionInputs::arguments(const Tensors& given) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto is_it = [&](const Tensor& t) { return t.is_same(given[i]); };
+    if (std::any_of(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i), is_it)) continue;
+    of_.graph().add_tensor_input(of_.sizes().count() ? of_.sizes().type(i) : given[i].impl().type());
+    inputs_.push_back({.argument = static_cast<int>(i)});
+  }
   const auto base_of = [](const Tensor& t) { return t.impl().base.get(); };
   const auto each = [&](auto&& wanted, auto&& make) {
     for (size_t i = 0; i < given.size(); ++i)
@@ -37,6 +53,7 @@ Tensors FunctionInputs::arguments(const Tensors& given) {
   each(base_of, [&](TensorImpl& cell, int i) {
     stand_in(cell, i, -1).impl().base = stand_in(*cell.base, -1, i).ref();
   });
+  stand_ins_.sort();
   Tensors made;
   for (const Tensor& g : given) made.push_back(stand_ins_.standing_for(g.get())->tensor);
   return made;
@@ -44,18 +61,18 @@ Tensors FunctionInputs::arguments(const Tensors& given) {
 
 Tensor FunctionInputs::stand_in(TensorImpl& like, int argument, int base_of) {
   if (const StandIn* const known = stand_ins_.standing_for(&like)) return known->tensor;
-  const int32_t number = argument >= 0 ? next() : -1;
-  const bool has_symbols = argument >= 0 && of_.sizes().count();
-  const TensorType type = has_symbols ? of_.sizes().type(static_cast<size_t>(argument)) : like.type();
-  Tensor made = of_.make(type, argument >= 0 ? of_.graph().add_tensor_input(type) : ir::kNoValue);
+  const auto input = std::ranges::find(inputs_, argument, &RecordedFunction::Input::argument);
+  const int32_t number = argument >= 0 ? static_cast<int32_t>(input - inputs_.begin()) : -1;
+  const ir::ValueId value =
+      argument >= 0 ? of_.graph().inputs()[static_cast<size_t>(number)].value : ir::kNoValue;
+  Tensor made = of_.make(argument >= 0 ? of_.graph().type(value) : like.type(), value);
   TensorImpl& cell = made.impl();
   std::copy_n(like.strides(), cell.rank(), cell.mutable_strides());
-  if (has_symbols) of_.sizes().set_strides(static_cast<size_t>(argument), cell);
+  if (argument >= 0 && of_.sizes().count()) of_.sizes().set_strides(static_cast<size_t>(argument), cell);
   cell.set_offset(like.offset());
   cell.is_multi_output_view = like.is_multi_output_view;
   cell.is_no_grad_view = like.is_no_grad_view;
   cell.is_function_view = like.is_function_view;
-  if (argument >= 0) inputs_.push_back({.argument = argument});
   Root& root = root_of_argument(like, cell, number, base_of);
   if (argument >= 0) ++root.arguments;
   if (argument >= 0 && root.seen < 0) {

@@ -31,7 +31,7 @@ struct StandIn {
   RefPtr<Record> history;  // before the function ran
 };
 
-/// All stand-ins in order of creation, with look-up by each of their tensors: null if the tensor is not a stand-in.
+/// All stand-ins, with look-up by each of their tensors: null if the tensor is not a stand-in.
 class StandIns {
  public:
   const StandIn* of_tensor(const TensorImpl* x) const { return find(tensors_, x); }
@@ -41,6 +41,8 @@ class StandIns {
   auto end() const { return all_.end(); }
 
   void add(StandIn made);
+  /// Arguments in their order, then bases in that of their views.
+  void sort();
 
  private:
   using Numbers = std::unordered_map<const TensorImpl*, size_t>;

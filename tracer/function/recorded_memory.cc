@@ -200,9 +200,9 @@ bool RecordedMemory::is_gradient(const TensorImpl& cell) const {
   return root && root->is_gradient;
 }
 
-bool RecordedMemory::is_input(const Storage& memory) const {
-  const Root* const root = find(&memory);
-  return root && root->input >= 0;
+ir::ValueId RecordedMemory::value_outside(const Root& root) const {
+  const int32_t input = root.input >= 0 ? root.input : root.seen;
+  return input >= 0 ? of_.graph().inputs()[static_cast<size_t>(input)].value : ir::kNoValue;
 }
 
 ir::ValueId RecordedMemory::input_value(const Root& root) const {

@@ -84,8 +84,8 @@ class RecordedMemory {
 
   Location location_of(const Tensor& tensor);
   ir::ValueId input_value(const Root& root) const;
-  /// Whether this is memory of an input.
-  bool is_input(const Storage& memory) const;
+  /// An input in this memory: of the root itself, or of an argument that is a view of it. kNoValue for computed memory.
+  ir::ValueId value_outside(const Root& root) const;
   /// Whether the cell is on the memory of the initial .grad of a leaf.
   bool is_gradient(const TensorImpl& cell) const;
   /// For each value, the value whose memory it uses: itself, or the one that it is a view of.

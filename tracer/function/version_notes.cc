@@ -63,7 +63,8 @@ void VersionNotes::note_call(const Call& call) {
     if (x && x->storage()) read_since_code_.insert(x->storage().get());
 }
 
-void VersionNotes::note(const Inputs& inputs, bool code_follows) {
+void VersionNotes::note(Inputs inputs, bool code_follows) {
+  std::ranges::stable_sort(inputs, {}, &Inputs::value_type::second);
   Epoch epoch{of_.forward() ? of_.first_sequence() : next_sequence(), code_follows, {}, {}};
   std::vector<ir::ValueId> operands;
   for (const auto& [memory, value] : inputs)
@@ -81,10 +82,12 @@ void VersionNotes::note_walk(const Walk& walk) {
   for (const Walk::Item& item : walk.order())
     for (int i = 0; i < item.record->slots; ++i) {
       TensorImpl* const value = item.record->slot(i).value();
-      if (!value || !value->storage() || !of_.forward()->memory().is_input(*value->storage())) continue;
+      const RecordedMemory& memory = of_.forward()->memory();
+      const Root* const root = value && value->storage() ? memory.find(value->storage().get()) : nullptr;
+      if (!root || memory.value_outside(*root) == ir::kNoValue) continue;
       inputs.emplace_back(value->storage().get(), of_.value_of(Tensor(RefPtr<TensorImpl>(value))));
     }
-  note(inputs, /*code_follows=*/false);
+  note(std::move(inputs), /*code_follows=*/false);
 }
 
 void VersionNotes::code_follows() {
@@ -93,12 +96,14 @@ void VersionNotes::code_follows() {
 
 void VersionNotes::note_read() {
   Inputs inputs;
-  for (const Root* root : of_.memory().roots())
-    if (root->input >= 0 && read_since_code_.contains(root->storage.get()))
-      inputs.emplace_back(root->storage.get(),
-                          root->is_written ? root->value : of_.memory().input_value(*root));
+  for (const Root* root : of_.memory().roots()) {
+    if (!read_since_code_.contains(root->storage.get())) continue;
+    const ir::ValueId value = of_.memory().value_outside(*root);
+    if (value != ir::kNoValue)
+      inputs.emplace_back(root->storage.get(), root->is_written ? root->value : value);
+  }
   read_since_code_.clear();
-  note(inputs, /*code_follows=*/true);
+  note(std::move(inputs), /*code_follows=*/true);
 }
 
 // The epoch in which the record was made, if it is over; null if it is not, or if nothing was noted of this memory.

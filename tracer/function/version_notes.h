@@ -46,7 +46,7 @@ class VersionNotes {
     Tensor versions;                                     // the opaque value
   };
   using Inputs = std::vector<std::pair<const Storage*, ir::ValueId>>;
-  void note(const Inputs& inputs, bool code_follows);
+  void note(Inputs inputs, bool code_follows);
   const Epoch* find(const Record& record, const Storage& memory) const;
 
   FunctionRecorder& of_;
