@@ -169,7 +169,7 @@ TEST_CASE("a module in another dtype keeps its leaves and its gradients") {
 TEST_CASE("a compiled function inside of a functional_call uses the given tensors") {
   struct Compiled : nn::Module {
     nn::Linear layer{this, "layer", 3, 2};
-    mutable rg::Compiled<std::function<Tensor(const Tensor&)>> recorded{
+    rg::Compiled<std::function<Tensor(const Tensor&)>> recorded{
         rg::compile(std::function([this](const Tensor& x) { return rg::tanh(layer(x)); }))};
     Tensor forward(const Tensor& x) const { return recorded(x); }
   } net;

@@ -209,12 +209,13 @@ class DryRun final : public FunctionCall::Observer {
 
 }  // namespace
 
-Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) {
+Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) const {
   const FunctionBody body = [&](const Tensors& given) -> CallOutcome { return {function(given)}; };
   return run_parts(body, {arguments}, where).tensors;
 }
 
-CallOutcome FunctionCache::dry_run(const FunctionBody& body, const CallParts& arguments, std::string why) {
+CallOutcome FunctionCache::dry_run(const FunctionBody& body, const CallParts& arguments,
+                                   std::string why) const {
   CallGuard guard(arguments);
   DryRun calls;
   CallOutcome outcome;
@@ -228,7 +229,7 @@ CallOutcome FunctionCache::dry_run(const FunctionBody& body, const CallParts& ar
 
 // The function itself. A step's results have no history.
 CallOutcome FunctionCache::run_eagerly(const FunctionBody& body, const CallParts& arguments,
-                                       std::string why) {
+                                       std::string why) const {
   {
     std::lock_guard lock(state_->mutex);
     ++state_->stats.eager;
@@ -243,7 +244,7 @@ CallOutcome FunctionCache::run_eagerly(const FunctionBody& body, const CallParts
 
 // Sets `server`, also when it throws: whether the call was to be recorded.
 void FunctionCache::find_or_record(const FunctionBody& body, const CallParts& arguments, Server& server,
-                                   SourceLocation where) {
+                                   SourceLocation where) const {
   const CallGuard guard(arguments);
   std::string why;
   State::Found found = state_->find(guard, arguments.tensors, why);
@@ -274,7 +275,7 @@ void FunctionCache::find_or_record(const FunctionBody& body, const CallParts& ar
 }
 
 FunctionCache::Server FunctionCache::serve(const FunctionBody& body, const CallParts& arguments,
-                                           SourceLocation where) {
+                                           SourceLocation where) const {
   Server server;
   bool has_failed = false;
   for (;;) try {
@@ -293,7 +294,7 @@ FunctionCache::Server FunctionCache::serve(const FunctionBody& body, const CallP
 
 // The call must be one that `recorded` serves.
 void FunctionCache::check_twin(const FunctionBody& body, const CallParts& arguments,
-                               const SizedFunction& recorded, SourceLocation where) {
+                               const SizedFunction& recorded, SourceLocation where) const {
   const FunctionCapture& before = recorded.capture();
   const std::string call = to_string(before.where());
   std::string difference;
@@ -323,7 +324,7 @@ void FunctionCache::check_twin(const FunctionBody& body, const CallParts& argume
 }
 
 CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts& arguments,
-                                       SourceLocation where) {
+                                       SourceLocation where) const {
   logging::RunLog log;
   if (const std::string_view why = why_eager(); !why.empty())
     return run_eagerly(body, arguments, std::string(why));
@@ -352,7 +353,7 @@ CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts
 
 // An error inside the function has the line of an operation; it also tells the line of the call.
 CallOutcome FunctionCache::run_parts(const FunctionBody& body, const CallParts& arguments,
-                                     SourceLocation where) {
+                                     SourceLocation where) const {
   if (!state_->has_function)
     fail(Category::bad_argument, state_->name(), "this compiled function has been moved to another place",
          where);

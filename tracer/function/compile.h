@@ -88,13 +88,13 @@ class FunctionCache {
     int64_t evictions = 0;  // captures evicted
     int64_t plans = 0;      // plans made, one per capture and set of sizes
     int64_t plan_evictions = 0;
-    int64_t nodes = 0;      // of graph()
-    int64_t eager = 0;      // calls of the function itself; see last_eager_reason()
-    int64_t twins = 0;      // checks by CompileOptions::twin_calls
+    int64_t nodes = 0;  // of graph()
+    int64_t eager = 0;  // calls of the function itself; see last_eager_reason()
+    int64_t twins = 0;  // checks by CompileOptions::twin_calls
     // Backwards whose gradients the call computed together with the loss (tracer/function/precomputed_gradients.h).
     int64_t precomputed = 0;
     int64_t precomputed_missed = 0;  // calls that computed gradients which no backward used
-    LaunchStats launches = {};  // of its plans, if their executor records launches; else 0
+    LaunchStats launches = {};       // of its plans, if their executor records launches; else 0
   };
 
   explicit FunctionCache(FunctionKind kind, CompileOptions options = {});
@@ -108,7 +108,7 @@ class FunctionCache {
 
   /// function(arguments), recorded or run from a plan. The function must be the same each time.
   Tensors run(const Function& function, const Tensors& arguments,
-              SourceLocation where = SourceLocation::current());
+              SourceLocation where = SourceLocation::current()) const;
 
   Stats stats() const;
   /// The graph of the function that ran last, without precomputed gradients; null before the first call.
@@ -133,26 +133,26 @@ class FunctionCache {
 
  protected:
   /// run() for a function whose arguments and results have structure.
-  CallOutcome run_parts(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
+  CallOutcome run_parts(const FunctionBody& body, const CallParts& arguments, SourceLocation where) const;
 
  private:
   struct State;
-  CallOutcome run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
+  CallOutcome run_checked(const FunctionBody& body, const CallParts& arguments, SourceLocation where) const;
   // What runs a call: `is_first`: it was recorded just now.
   struct Server {
     std::shared_ptr<SizedFunction> sized;
     bool is_first = false, is_twin_call = false;
   };
-  void find_or_record(const FunctionBody& body, const CallParts& arguments, Server& server, SourceLocation where);
-  Server serve(const FunctionBody& body, const CallParts& arguments, SourceLocation where);
+  void find_or_record(const FunctionBody& body, const CallParts& arguments, Server& server,
+                      SourceLocation where) const;
+  Server serve(const FunctionBody& body, const CallParts& arguments, SourceLocation where) const;
   void check_twin(const FunctionBody& body, const CallParts& arguments, const SizedFunction& recorded,
-                  SourceLocation where);
-  CallOutcome run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why);
-  CallOutcome dry_run(const FunctionBody& body, const CallParts& arguments, std::string why);
+                  SourceLocation where) const;
+  CallOutcome run_eagerly(const FunctionBody& body, const CallParts& arguments, std::string why) const;
+  CallOutcome dry_run(const FunctionBody& body, const CallParts& arguments, std::string why) const;
 
   std::shared_ptr<State> state_;
 };
-
 
 namespace detail {
 
@@ -167,7 +167,7 @@ struct ArgumentsOf {
   using First = Tensor;
 };
 template <class F>
-  requires requires(F f) { std::function{f}; }
+requires requires(F f) { std::function{f}; }
 struct ArgumentsOf<F> {
   template <class R, class... P>
   static std::tuple<ArgumentOf<P>...> of(std::function<R(P...)>);
@@ -208,11 +208,15 @@ template <class F>
 class Compiled : public FunctionCache {
  public:
   Compiled(F function, FunctionKind kind, CompileOptions options, SourceLocation where)
-      : FunctionCache(kind, options), function_(std::make_shared<F>(std::move(function))), compiled_at_(where) {}
+      : FunctionCache(kind, options),
+        function_(std::make_shared<F>(std::move(function))),
+        compiled_at_(where) {}
 
-  auto operator()(SourceLocation where = SourceLocation::current()) { return call(std::tuple<>(), where); }
+  auto operator()(SourceLocation where = SourceLocation::current()) const {
+    return call(std::tuple<>(), where);
+  }
   template <class... Rest>
-  auto operator()(detail::CallArgument<typename detail::ArgumentsOf<F>::First> first, Rest&&... rest) {
+  auto operator()(detail::CallArgument<typename detail::ArgumentsOf<F>::First> first, Rest&&... rest) const {
     const SourceLocation where = first.where();
     using Known = typename detail::ArgumentsOf<F>::Type;
     if constexpr (std::is_void_v<Known>)
@@ -221,16 +225,18 @@ class Compiled : public FunctionCache {
                   where);
     else
       return [&]<size_t... I>(std::index_sequence<I...>) {
-        static_assert(sizeof...(Rest) < std::tuple_size_v<Known>, "more arguments than the function has parameters");
+        static_assert(sizeof...(Rest) < std::tuple_size_v<Known>,
+                      "more arguments than the function has parameters");
         return call(std::tuple<std::tuple_element_t<I, Known>...>(std::move(first).take(),
                                                                   std::forward<Rest>(rest)...),
                     where);
-      }(std::make_index_sequence<1 + sizeof...(Rest)>());
+      }
+    (std::make_index_sequence<1 + sizeof...(Rest)>());
   }
 
  private:
   template <class Arguments>
-  auto call(Arguments arguments, SourceLocation where) {
+  auto call(Arguments arguments, SourceLocation where) const {
     using Result = std::remove_cvref_t<decltype(std::apply(*function_, arguments))>;
     CallParts parts;
     parts.tensors.reserve(std::tuple_size_v<Arguments>);
@@ -264,13 +270,15 @@ class Compiled : public FunctionCache {
 
 /// A function of tensors whose forward and backward run as plans.
 template <class F>
-Compiled<F> compile(F function, CompileOptions options = {}, SourceLocation where = SourceLocation::current()) {
+Compiled<F> compile(F function, CompileOptions options = {},
+                    SourceLocation where = SourceLocation::current()) {
   return {std::move(function), FunctionKind::function, options, where};
 }
 
 /// A training step, or another function whose results are not differentiated, as one plan.
 template <class F>
-Compiled<F> compile_step(F function, CompileOptions options = {}, SourceLocation where = SourceLocation::current()) {
+Compiled<F> compile_step(F function, CompileOptions options = {},
+                         SourceLocation where = SourceLocation::current()) {
   return {std::move(function), FunctionKind::step, options, where};
 }
 
