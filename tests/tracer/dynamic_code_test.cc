@@ -211,6 +211,51 @@ TEST_CASE("a write of a hook to a saved argument is an error that names its type
   CHECK(compiled.stats().captures == 2);
 }
 
+namespace {
+
+// Keeps a size as a number of its backward.
+struct Mean : rg::Function<Mean> {
+  static constexpr bool is_traceable = true;
+  static Tensor forward(rg::AutogradContext* ctx, const Tensor& x, const Tensor& w) {
+    ctx->save_for_backward({x, w});
+    ctx->saved_data["count"] = x.sym_size(0);
+    ctx->saved_data["factor"] = 0.5;
+    return rg::sum(rg::matmul(x, w), {0}) / x.sym_size(0);
+  }
+  static Tensors backward(rg::AutogradContext* ctx, const Tensors& g) {
+    const Tensors saved = ctx->get_saved_variables();
+    const Tensor all = rg::expand(g[0], {saved[0].sym_size(0), g[0].sym_size(0)}) / ctx->saved_data["count"];
+    return {rg::matmul(all, saved[1].t()) * ctx->saved_data["factor"], rg::matmul(saved[0].t(), all)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("traceable functions at several sizes: values, gradients, and gradients of these") {
+  const auto function = [](const Tensor& x, const Tensor& w) { return rg::tanh(Mean::apply(rg::exp(x), w)); };
+  auto compiled = rg::compile(function);
+  const auto derivatives = [](const auto& f, int64_t size) {
+    const auto leaf = [](const rg::Shape& shape, int seed) {
+      return parameter(shape, seed).detach().to(rg::kFloat64).requires_grad_();
+    };
+    const Tensor x = leaf({size, 4}, 1), w = leaf({4, 3}, 2), y = f(x, w);
+    const Tensors first = rg::autograd::grad({rg::sum(y * y)}, {x, w}, {}, {}, /*create_graph=*/true);
+    const Tensors second = rg::autograd::grad({rg::sum(first[0] * first[0]) + rg::sum(first[1])}, {x, w});
+    return std::pair(Tensors{y.detach(), first[0].detach(), first[1].detach()}, second);
+  };
+  for (const int64_t size : kSizes) {
+    INFO("size " << size << ": " << compiled.last_capture_reason());
+    const auto [eager, eager_second] = derivatives(function, size);
+    const auto [recorded, second] =
+        derivatives([&](const Tensor& x, const Tensor& w) { return compiled(x, w); }, size);
+    check_same(eager, recorded);
+    for (size_t i = 0; i < second.size(); ++i)
+      CHECK(rg::amax(rg::abs(eager_second[i] - second[i])).item<double>() < 1e-12);
+  }
+  CHECK(compiled.stats().captures == 2);
+  CHECK(compiled.stats().eager == 0);
+}
+
 TEST_CASE("an opaque function keeps sizes fixed: only its results at the sizes of one call are known") {
   struct Doubled : rg::Function<Doubled> {
     static Tensors forward(rg::AutogradContext*, const Tensor& x) { return {x * 2.0}; }

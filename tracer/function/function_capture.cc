@@ -96,8 +96,6 @@ void FunctionCapture::record(const FunctionBody& body, const Tensors& arguments,
   }
   calls_code_ = recorder.host().calls_code();
   recorder.finish(results_.recorded(), recorded_);
-  if (!recorded_.traceable_calls.empty() && sizes_.count())
-    throw FixedSizesNeeded("it calls a user's traceable function");
   results_.finish(recorded_);
   if (recorder.depends_on_locations()) guards_.guard_locations(arguments);
   check_kept(recorder, results_, recorded_, tape_.get());

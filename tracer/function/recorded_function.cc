@@ -51,6 +51,10 @@ RecordedFunction RecordedFunction::at_sizes(std::span<const Number> values, int3
   for (Grad& g : made.grads) g.location.put_in(values);
   for (auto& [result, location] : made.result_grads) location.put_in(values);
   for (Saved& s : made.saved) s.location.put_in(values);
+  for (TraceableCall& call : made.traceable_calls)
+    for (Scalar& number : std::span(call.attrs.number).first(static_cast<size_t>(call.attrs.numbers)))
+      if (number.is_symbolic() && graph.symbols.expr(number.id()).last_symbol < sizes)
+        number = values[static_cast<size_t>(number.id())];
   return made;
 }
 
