@@ -123,9 +123,13 @@ int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes
   return peak_of(graph, writes, given, groups);
 }
 
-int64_t bytes_saved(const RecordedFunction& recorded, const ir::Graph& planned, ir::GroupMemories& groups) {
+int64_t bytes_saved(const RecordedFunction& recorded, std::span<const Number> values,
+                    const ir::Graph& planned, ir::GroupMemories& groups) {
   const std::vector<ir::OutsideWrite> writes = outside_writes(recorded);
-  return peak_of(recorded.graph, writes, {}) - peak_of(planned, writes, {}, groups);
+  ir::GroupMemories kernels(recorded.graph, executor_for(recorded.graph), values);
+  const ir::Lifetimes before =
+      ir::lifetimes(recorded.graph, {.values = values, .writes = writes, .groups = &kernels});
+  return before.peak_bytes() - peak_of(planned, writes, {}, groups);
 }
 
 }  // namespace retrograd

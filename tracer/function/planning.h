@@ -63,8 +63,9 @@ int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes
                 std::span<const int32_t> given, ir::GroupMemories& groups);
 int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
                 std::span<const int32_t> given);
-/// The peak of the recorded graph less that of the planned one: an arena may waste as much without a peak above an eager
+/// The peak of the recorded graph, with these values of its expressions, less that of the planned one: an arena may waste as much without a peak above an eager
 /// run's. `groups`: of `planned`.
-int64_t bytes_saved(const RecordedFunction& recorded, const ir::Graph& planned, ir::GroupMemories& groups);
+int64_t bytes_saved(const RecordedFunction& recorded, std::span<const Number> values,
+                    const ir::Graph& planned, ir::GroupMemories& groups);
 
 }  // namespace retrograd

@@ -34,7 +34,13 @@ bool Layout::is(const TensorImpl& x, const TensorImpl& memory) const {
 }
 
 RecordedFunction RecordedFunction::at_sizes(std::span<const Number> values, int32_t sizes) const {
-  RecordedFunction made{.graph = graph.at_sizes(values, sizes),
+  RecordedFunction made = bindings_at(values, sizes);
+  made.graph = graph.at_sizes(values, sizes);
+  return made;
+}
+
+RecordedFunction RecordedFunction::bindings_at(std::span<const Number> values, int32_t sizes) const {
+  RecordedFunction made{.graph = {},
                         .inputs = inputs,
                         .numbers = numbers,
                         .dependencies = dependencies,
@@ -47,6 +53,7 @@ RecordedFunction RecordedFunction::at_sizes(std::span<const Number> values, int3
                         .no_grad = no_grad,
                         .has_two_histories = has_two_histories,
                         .reads = reads};
+  if (graph.symbols.symbol_count() > sizes) made.graph.symbols = graph.symbols.at(values);
   for (Location& l : made.results) l.put_in(values);
   for (Grad& g : made.grads) g.location.put_in(values);
   for (auto& [result, location] : made.result_grads) location.put_in(values);

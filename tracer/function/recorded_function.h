@@ -145,6 +145,8 @@ struct RecordedFunction {
 
   /// A copy for one set of sizes, which are the first symbols of the graph. `values`: of all expressions.
   RecordedFunction at_sizes(std::span<const Number> values, int32_t sizes) const;
+  /// The same without the nodes and values of the graph: what binds it to a run.
+  RecordedFunction bindings_at(std::span<const Number> values, int32_t sizes) const;
 
   ir::Graph graph;
   std::vector<Input> inputs;

@@ -10,11 +10,21 @@
 namespace retrograd::inline v0 {
 namespace {
 
+// The graph is needed for backwards only.
 std::optional<RecordedFunction> put_in(const FunctionCapture& capture, std::span<const Number> values) {
   if (!capture.sizes().count()) return {};
+  if (!capture.tape()) return capture.recorded().bindings_at(values, capture.sizes().count());
   RecordedFunction sized = capture.recorded().at_sizes(values, capture.sizes().count());
   ir::verify(sized.graph);
   return sized;
+}
+
+ir::Graph sized_graph(const FunctionCapture& capture, std::span<const Number> values) {
+  const ir::Graph& recorded = capture.recorded().graph;
+  if (!capture.sizes().count()) return recorded.copy();
+  ir::Graph made = recorded.at_sizes(values, capture.sizes().count());
+  ir::verify(made);
+  return made;
 }
 
 FunctionResults put_in(FunctionResults results, const RecordedFunction& recorded) {
@@ -58,7 +68,7 @@ void SizedFunction::make_plans(const Tensors& arguments) {
   const auto effects = [](const ir::Graph& graph) {
     return RecordedFunction::effects_among(graph, graph.nodes().size());
   };
-  RG_ASSERT(effects(planned_) == effects(recorded_.graph));
+  RG_ASSERT(effects(planned_) == effects(capture_->recorded().graph));
   if (!backwards_) return;
   backwards_->plan_first();
   if (PrecomputedGradients::are_possible(recorded_, *backwards_, *capture_->tape(), results_))
@@ -67,13 +77,13 @@ void SizedFunction::make_plans(const Tensors& arguments) {
 }
 
 void SizedFunction::plan_forward(const Tensors& arguments) {
-  ir::Graph graph = recorded_.graph.copy();
+  ir::Graph graph = sized_graph(*capture_, sizes_);
   if (backwards_) backwards_->recompute().replace_outputs(graph, saved_outputs(recorded_));
   planned_ = optimised(graph, outside_writes(recorded_), {});
   ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
   std::optional<int64_t> waste;
   if (capture_->kind() == FunctionKind::step)
-    waste = std::max<int64_t>(0, bytes_saved(recorded_, planned_, groups));
+    waste = std::max<int64_t>(0, bytes_saved(capture_->recorded(), sizes_, planned_, groups));
   make_plan(arguments, waste, groups);
 }
 
@@ -85,7 +95,7 @@ bool SizedFunction::plan_shared(const Tensors& arguments) {
   if (!graph) return false;
   planned_ = *std::move(graph);
   ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
-  const int64_t saved = bytes_saved(recorded_, planned_, groups);
+  const int64_t saved = bytes_saved(capture_->recorded(), sizes_, planned_, groups);
   if (saved < 0 || (backwards_ && !backwards_->adopt(*shared, sizes_))) return false;
   make_plan(arguments, capture_->kind() == FunctionKind::step ? std::optional(saved) : std::nullopt, groups);
   return true;

@@ -1,6 +1,7 @@
 // SizedFunction: a recorded function made ready to run for one set of sizes.
 //
-//   RecordedFunction       the graph with these sizes: gradients of gradients replay it     recorded_function.h
+//   RecordedFunction       the bindings at these sizes and, if there is a backward, the graph, which gradients of
+//                          gradients replay                                    recorded_function.h
 //   FunctionResults        what a run gives                                             results.h
 //   FunctionBackwards      of a differentiable function                                 backwards.h
 //   PrecomputedGradients   of a loss                                                    precomputed_gradients.h
