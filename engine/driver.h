@@ -94,8 +94,8 @@ class BackwardRunner {
   ~BackwardRunner() = default;
 };
 
-/// Takes gradients of leaves while the record that gives them still runs. A recorded function, which is one record, gives
-/// those early that hooks consume (tracer/function/early_gradients.h).
+/// Takes gradients of leaves while the record that gives them still runs. A recorded function, which is one record,
+/// gives those early that hooks consume (tracer/function/early_gradients.h).
 class LeafDelivery {
  public:
   struct Place {

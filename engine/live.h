@@ -5,9 +5,9 @@
 //   step(x);
 //   beta = 0.2;   // used from the next run on; a plain number would stay what it was at the recording
 //
-// It is used wherever a number or a Scalar is, and an integer wherever a size is: a recorded function then has a plan for
-// each value. Copies share the number; any thread may change it. In code that runs eagerly it is the number that it is
-// now.
+// It is used wherever a number or a Scalar is, and an integer wherever a size is: a recorded function then has a plan
+// for each value. Copies share the number; any thread may change it. In code that runs eagerly it is the number that
+// it is now.
 #pragma once
 
 #include <atomic>

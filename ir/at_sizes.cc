@@ -25,8 +25,12 @@ Graph Graph::at_sizes(std::span<const Number> values, int32_t sizes) const {
                             if (s.is_symbolic() && symbols.expr(s.id()).last_symbol < sizes)
                               s = values[static_cast<size_t>(s.id())];
                           }});
-  to.symbols = symbols.symbol_count() == sizes ? SymbolTable() : symbols.at(values);
+  to.symbols = symbols_at(values, sizes);
   return to;
+}
+
+SymbolTable Graph::symbols_at(std::span<const Number> values, int32_t sizes) const {
+  return symbols.symbol_count() == sizes ? SymbolTable() : symbols.at(values);
 }
 
 }  // namespace retrograd::ir

@@ -128,6 +128,8 @@ class Graph {
   /// numbers in attributes that follow from them. `values`: of all expressions. If the graph has no other symbols, the
   /// copy has none.
   Graph at_sizes(std::span<const Number> values, int32_t sizes) const;
+  /// The table of that copy.
+  SymbolTable symbols_at(std::span<const Number> values, int32_t sizes) const;
 
   SymbolTable symbols;
   std::string name = "backward";

@@ -6,10 +6,10 @@
 //   const Tensor adapted = w - 0.1 * autograd::grad({loss(w)}, {w}, {}, {}, /*create_graph=*/true)[0];
 //   loss(adapted).backward();  // through the step
 //
-// While it runs, the module's Parameters and Buffers are handles of the given tensors, and afterwards of their own again, also when
-// it throws. So one module must not be called on two threads meanwhile. In a recorded function the given tensors may be
-// the function's values. A compiled function that is called inside of a functional_call runs as it is: compile the
-// function that makes the functional_call.
+// While it runs, the module's Parameters and Buffers are handles of the given tensors, and afterwards of their own
+// again, also when it throws. So one module must not be called on two threads meanwhile. In a recorded function the
+// given tensors may be the function's values. A compiled function that is called inside of a functional_call runs as it
+// is: compile the function that makes the functional_call.
 #pragma once
 
 #include <initializer_list>

@@ -17,7 +17,7 @@ Parameter::Parameter(Module* owner, std::string name, const Tensor& value) : Ten
 
 Buffer::Buffer(Module* owner, std::string name, const Tensor& value, bool persistent) : Tensor(value) {
   if (value.defined())
-    owner->add(std::move(name), *this, persistent ? Module::Kind::buffer : Module::Kind::temporary);
+    owner->add(std::move(name), *this, persistent ? Module::Kind::buffer : Module::Kind::unsaved);
 }
 
 Buffer& Buffer::operator=(const Tensor& value) {
@@ -90,7 +90,7 @@ std::vector<NamedTensor> Module::named_buffers() const {
   return named([](Kind kind) { return kind != Kind::parameter; });
 }
 std::vector<NamedTensor> Module::in_state() const {
-  return named([](Kind kind) { return kind != Kind::temporary; });
+  return named([](Kind kind) { return kind != Kind::unsaved; });
 }
 
 namespace {

@@ -8,8 +8,9 @@
 //
 // Data: a module knows its children, its parameters and its buffers by their addresses. A Parameter or a Buffer is a
 // Tensor that registers itself with its module. Hence modules and these are neither copied nor moved: they live where
-// they were declared, or in a ModuleList. A name is a path with dots ("blocks.0.ln1.weight"), as in PyTorch, so a saved state
-// loads there under the same keys. A parameter used in two places (a tied head) is registered once and read from both.
+// they were declared, or in a ModuleList. A name is a path with dots ("blocks.0.ln1.weight"), as in PyTorch, so a saved
+// state loads there under the same keys. A parameter used in two places (a tied head) is registered once and read from
+// both.
 // A destroyed module leaves its parent, also when its own construction fails half-way.
 // A module's forward takes an Operand and opens a CallScope with its location: errors name the line that called the
 // outermost module.
@@ -88,14 +89,15 @@ class Module {
 
   /// Moves parameters, their gradients, and buffers to a device, or converts floating ones to a floating dtype, all or
   /// nothing. They stay the same tensors: all handles refer to the new values. Views of them, and the state of an
-  /// optimizer, stay as they were. Errors: bad_argument when there is no such device, dtype_mismatch for a dtype that is not floating.
+  /// optimizer, stay as they were. Errors: bad_argument when there is no such device, dtype_mismatch for a dtype that
+  /// is not floating.
   void to(Device device, SourceLocation where = SourceLocation::current());
   void to(ScalarType dtype, SourceLocation where = SourceLocation::current());
 
   /// Parameters and persistent buffers, detached: they share the memory of the module.
   StateDict state_dict() const;
-  /// Copies `state` into parameters and persistent buffers, converting dtypes; all or nothing. Errors: bad_argument for a key that is
-  /// missing or, when strict, unknown; shape_mismatch.
+  /// Copies `state` into parameters and persistent buffers, converting dtypes; all or nothing. Errors: bad_argument for
+  /// a key that is missing or, when strict, unknown; shape_mismatch.
   void load_state_dict(const StateDict& state, bool strict = true,
                        SourceLocation where = SourceLocation::current());
 
@@ -103,7 +105,7 @@ class Module {
   friend class Parameter;
   friend class Buffer;
   friend class detail::Substitution;
-  enum class Kind : uint8_t { parameter, buffer, temporary };  // temporary: a buffer that is not persistent
+  enum class Kind : uint8_t { parameter, buffer, unsaved };  // unsaved: a buffer that is not persistent
   struct Member {
     std::string name;
     Tensor* tensor;

@@ -55,16 +55,6 @@ void ArgumentSizes::finish(int32_t count, const LiveSizes& live, SymbolTable& ta
   }
 }
 
-ArgumentSizes ArgumentSizes::fixed(const std::vector<TensorGuard>& now, const LiveSizes& live,
-                                   SymbolTable& table) {
-  const SymbolTable::Scope scope(&table);
-  Symbols none(table, false);
-  ArgumentSizes made;
-  for (const TensorGuard& a : now) made.add(a, nullptr, a, none);
-  made.finish(0, live, table);
-  return made;
-}
-
 ArgumentSizes ArgumentSizes::that_vary(const std::vector<TensorGuard>& before, const ArgumentSizes& known,
                                        const std::vector<TensorGuard>& now, const LiveSizes& live,
                                        SymbolTable& table) {

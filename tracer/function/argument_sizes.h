@@ -24,10 +24,9 @@ class ArgumentSizes {
  public:
   /// No size is a symbol.
   ArgumentSizes() = default;
-  /// Only live numbers are symbols.
-  static ArgumentSizes fixed(const std::vector<TensorGuard>& now, const LiveSizes& live, SymbolTable& table);
   /// Symbols of `table` for sizes that differ between two calls, and for those that are symbols in `known`, the sizes
-  /// of the call before. The arguments differ in sizes only (TensorGuard::differs_in_sizes).
+  /// of the call before. The arguments differ in sizes only (TensorGuard::differs_in_sizes), or not at all: then only
+  /// live numbers are symbols.
   static ArgumentSizes that_vary(const std::vector<TensorGuard>& before, const ArgumentSizes& known,
                                  const std::vector<TensorGuard>& now, const LiveSizes& live,
                                  SymbolTable& table);

@@ -321,10 +321,10 @@ bool FunctionBackwards::adopt(const OptimisedFunction& shared, std::span<const N
   std::optional<ir::Graph> planned = tape_.shared() ? shared.backward(values) : std::nullopt;
   if (!planned) return false;
   FunctionBackward& backward = *all_.begin()->second;
-  const std::vector<int32_t> given = given_inputs(backward.recorded);
+  const auto& [recompute, given] = shared.choices();
   if (peak_of(*planned, {}, given) > peak_of(backward.recorded.graph, {}, given)) return false;
   backward.planned = *std::move(planned);
-  recompute_ = shared.recompute();
+  recompute_ = recompute;
   note_recompute();
   return true;
 }

@@ -4,8 +4,8 @@
 //   FunctionBackward   the graph from gradients of some results to those of the operands, and its plan
 //   FunctionBackwards  all of them for one set of sizes, and the saved values that they recompute
 //
-// The tape may have symbols as sizes. The table of a backward's graph begins as a copy of the forward's, with the sizes of
-// a call as values. The first backward, for all results, is kept with its symbols: at other sizes numbers take their
+// The tape may have symbols as sizes. The table of a backward's graph begins as a copy of the forward's, with the sizes
+// of a call as values. The first backward, for all results, is kept with its symbols: at other sizes numbers take their
 // place. Other backwards, and all if a guard of the first one fails, are recorded from the tape for one set of sizes.
 // A backward graph is recorded for each set of results that have a gradient; the first, for all of them, decides what
 // is saved. An error while recording a backward is thrown when the backward runs.
@@ -99,8 +99,8 @@ class FunctionBackwards {
   void plan_first();
   /// What find_recompute() has found.
   BackwardChoices choices() const;
-  /// Instead of it: takes the backward for all results from `shared`. False if that does not serve these sizes, or has a
-  /// higher peak than the recorded one.
+  /// Instead of it: takes the backward for all results from `shared`. False if that does not serve these sizes, or has
+  /// a higher peak than the recorded one.
   bool adopt(const OptimisedFunction& shared, std::span<const Number> values);
 
   /// The backward for these cotangents; recorded now if needed. Rethrows the error of its recording.
@@ -134,8 +134,8 @@ class FunctionBackwards {
   mutable std::mutex mutex_;
   RecordedBackwards all_;
   ir::Recompute recompute_;
-  std::vector<std::unordered_set<const Record*>>
-      users_;  // of each saved value: the records whose rules use it
+  // Of each saved value: the records whose rules use it.
+  std::vector<std::unordered_set<const Record*>> users_;
 };
 
 }  // namespace retrograd

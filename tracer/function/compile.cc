@@ -317,8 +317,7 @@ void FunctionCache::check_twin(const FunctionBody& body, const CallParts& argume
   if (!difference.empty())
     fail(Category::bad_argument, state_->name(),
          fmt::format("the function is not what was recorded for the call at {}: {}. Hint: what changes "
-                     "between calls is "
-                     "an argument or a Live number",
+                     "between calls is an argument or a Live number",
                      call, difference),
          where);
 }

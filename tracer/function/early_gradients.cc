@@ -63,8 +63,7 @@ void EarlyGradients::check_inputs(uint32_t node) const {
     if (input.until > node && input.memory->version() != input.version)
       fail(Category::version_mismatch, record_.op->name,
            "a hook has modified a tensor that is needed for a gradient still to come. Hint: clone it before "
-           "writing to "
-           "it, or write after the backward",
+           "writing to it, or write after the backward",
            record_.where());
 }
 

@@ -44,7 +44,7 @@ ArgumentSizes FunctionCapture::sizes_of(const SizeRequest& request, const std::v
                                         SymbolTable& table) {
   const FunctionCapture* const before = request.before.get();
   switch (request.symbols) {
-    case SizeSymbols::none: return ArgumentSizes::fixed(given, request.live, table);
+    case SizeSymbols::none: return ArgumentSizes::that_vary(given, {}, given, request.live, table);
     case SizeSymbols::varied:
       return ArgumentSizes::that_vary(before->guards().call().arguments, before->sizes(), given, request.live,
                                       table);

@@ -33,9 +33,10 @@ void StandIns::sort() {
 // Inputs and stand-ins are in the order of arguments, whichever of these are views. Roots are not: a base comes before
 // its views.
 Tensors FunctionInputs::arguments(const Tensors& given) {
+  const std::vector<size_t> first = first_of_each(given);
   for (size_t i = 0; i < given.size(); ++i) {
-    const auto is_it = [&](const Tensor& t) { return t.is_same(given[i]); };
-    if (std::any_of(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i), is_it)) continue;
+    numbers_.push_back(first[i] == i ? next() : numbers_[first[i]]);
+    if (first[i] != i) continue;
     of_.graph().add_tensor_input(of_.sizes().count() ? of_.sizes().type(i) : given[i].impl().type());
     inputs_.push_back({.argument = static_cast<int>(i)});
   }
@@ -61,8 +62,7 @@ Tensors FunctionInputs::arguments(const Tensors& given) {
 
 Tensor FunctionInputs::stand_in(TensorImpl& like, int argument, int base_of) {
   if (const StandIn* const known = stand_ins_.standing_for(&like)) return known->tensor;
-  const auto input = std::ranges::find(inputs_, argument, &RecordedFunction::Input::argument);
-  const int32_t number = argument >= 0 ? static_cast<int32_t>(input - inputs_.begin()) : -1;
+  const int32_t number = argument >= 0 ? numbers_[static_cast<size_t>(argument)] : -1;
   const ir::ValueId value =
       argument >= 0 ? of_.graph().inputs()[static_cast<size_t>(number)].value : ir::kNoValue;
   Tensor made = of_.make(argument >= 0 ? of_.graph().type(value) : like.type(), value);

@@ -94,6 +94,7 @@ class FunctionInputs {
 
   FunctionRecorder& of_;
   std::vector<RecordedFunction::Input> inputs_;
+  std::vector<int32_t> numbers_;  // of the arguments' inputs
   StandIns stand_ins_;
   std::unordered_map<const Storage*, RefPtr<Storage>> argument_memory_;  // keyed by the arguments' own memory
   std::unordered_map<int32_t, ir::ValueId> saved_;                       // of a backward

@@ -121,15 +121,17 @@ void FunctionRecorder::check_sizes_of(const Call& call, const Tensor* results) {
 // A live integer can be a size; other numbers that each run reads cannot.
 void FunctionRecorder::refuse_size(const Call& call, int32_t symbol) {
   for (const RecordedFunction::Numbers& n : numbers_)
-    if (n.live.integer && sizes_.has_live() && graph_.symbols.expr(n.first).last_symbol == symbol) {
-      live_size_ = n.live.integer;
-      throw LiveSizeNeeded(live_size_);
-    }
+    if (n.live.integer && sizes_.has_live() && graph_.symbols.expr(n.first).last_symbol == symbol)
+      need_live_size(n.live.integer);
   fail(Category::unsupported, call.op->name,
        "a size follows from a live number. Hint: Live<int64_t>, or Live::value(), with which another number "
-       "is another "
-       "recording",
+       "is another recording",
        call.where);
+}
+
+void FunctionRecorder::need_live_size(const LiveInteger& number) {
+  live_size_ = number;
+  throw LiveSizeNeeded(number);
 }
 
 // A view of memory that was written to is a view of its current value: the operand's value may have another layout.
@@ -225,8 +227,7 @@ Dim FunctionRecorder::live_size(const LiveInteger& number, SourceLocation where)
     depends_on([number, now] { return *number == now; }, "a live number that was used as a size has changed");
     return now;
   }
-  live_size_ = number;
-  throw LiveSizeNeeded(number);
+  need_live_size(number);
 }
 
 // A backward is recorded after the function has run: too late to run the function eagerly.

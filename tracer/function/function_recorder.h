@@ -51,7 +51,8 @@ class FixedSizesNeeded : public Error {
   explicit FixedSizesNeeded(const std::string& why) : Error(Category::unsupported, why) {}
 };
 
-/// Thrown when a live number is used as a size for the first time: the function is recorded again, with a symbol for it.
+/// Thrown when a live number is used as a size for the first time: the function is recorded again, with a symbol for
+/// it.
 class LiveSizeNeeded : public Error {
  public:
   explicit LiveSizeNeeded(LiveInteger number)
@@ -153,6 +154,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   const ArgumentSizes& recorded_sizes() const { return forward_ ? forward_->sizes_ : sizes_; }
   void check_sizes_of(const Call& call, const Tensor* results);
   [[noreturn]] void refuse_size(const Call& call, int32_t symbol);
+  [[noreturn]] void need_live_size(const LiveInteger& number);
   void emit_call(const Call& call, Tensor* results);
   void emit_view(const Call& call, Tensor* results);
   void emit_bookkeeping(const Call& call, Tensor* results);

@@ -26,25 +26,6 @@ bool ReachedLeaf::holds_in_run(const Tensors& arguments) const {
   return all_hooks(leaf(arguments), [&](const RefPtr<Hook>& h) { return std::ranges::count(hooks, h) > 0; });
 }
 
-namespace {
-
-// For each tensor, the number of the first that is the same.
-std::vector<size_t> first_of_each(const Tensors& given) {
-  constexpr size_t kFew = 32;  // up to this number comparing pairs is faster than a map
-  std::vector<size_t> first;
-  first.reserve(given.size());
-  if (given.size() <= kFew) {
-    for (const Tensor& t : given)
-      first.push_back(static_cast<size_t>(std::ranges::find(given, t.get(), &Tensor::get) - given.begin()));
-    return first;
-  }
-  std::unordered_map<const TensorImpl*, size_t> numbers;
-  for (const Tensor& t : given) first.push_back(numbers.try_emplace(t.get(), first.size()).first->second);
-  return first;
-}
-
-}  // namespace
-
 CallGuard::CallGuard(const CallParts& given)
     : fixed(given.fixed), gradients(GradMode::is_enabled()), default_dtype(get_default_dtype()) {
   RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();

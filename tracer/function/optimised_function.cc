@@ -13,10 +13,10 @@ ir::Graph optimised_forward(const RecordedFunction& forward, const ir::Recompute
 }  // namespace
 
 OptimisedFunction::OptimisedFunction(const RecordedFunction& forward, const RecordedFunction* backward,
-                                     const BackwardChoices& choices, int32_t sizes)
-    : recompute_(choices.recompute), forward_(optimised_forward(forward, recompute_)), sizes_(sizes) {
+                                     BackwardChoices choices, int32_t sizes)
+    : choices_(std::move(choices)), forward_(optimised_forward(forward, choices_.recompute)), sizes_(sizes) {
   if (backward)
-    backward_ = optimised(with_recompute(*backward, forward.graph, recompute_), {}, choices.given);
+    backward_ = optimised(with_recompute(*backward, forward.graph, choices_.recompute), {}, choices_.given);
 }
 
 }  // namespace retrograd

@@ -1,5 +1,5 @@
-// OptimisedFunction: the graphs of a recorded function after the passes, in which sizes are still symbols. The passes run
-// once, at the sizes of the recording; for other sizes, numbers take the place of symbols.
+// OptimisedFunction: the graphs of a recorded function after the passes, in which sizes are still symbols. The passes
+// run once, at the sizes of the recording; for other sizes, numbers take the place of symbols.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ class OptimisedFunction {
  public:
   /// `backward`: null if there is none, or none for all sizes. `sizes`: the first so many symbols are sizes.
   OptimisedFunction(const RecordedFunction& forward, const RecordedFunction* backward,
-                    const BackwardChoices& choices, int32_t sizes);
+                    BackwardChoices choices, int32_t sizes);
 
   /// `values`: of all expressions of the recorded forward. Nothing if a pass relied on a relation between sizes that
   /// does not hold for these.
@@ -28,10 +28,10 @@ class OptimisedFunction {
   std::optional<ir::Graph> backward(std::span<const Number> values) const {
     return optimised_at(backward_, values, sizes_);
   }
-  const ir::Recompute& recompute() const { return recompute_; }
+  const BackwardChoices& choices() const { return choices_; }
 
  private:
-  ir::Recompute recompute_;
+  BackwardChoices choices_;
   ir::Graph forward_, backward_;
   int32_t sizes_;
 };

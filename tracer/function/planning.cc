@@ -118,18 +118,16 @@ int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes
 }
 
 int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
-                std::span<const int32_t> given) {
-  ir::GroupMemories groups(graph, executor_for(graph));
-  return peak_of(graph, writes, given, groups);
+                std::span<const int32_t> given, std::span<const Number> values) {
+  ir::GroupMemories groups(graph, executor_for(graph), values);
+  const ir::LifetimeOptions options{.values = values, .writes = writes, .given = given, .groups = &groups};
+  return ir::lifetimes(graph, options).peak_bytes();
 }
 
 int64_t bytes_saved(const RecordedFunction& recorded, std::span<const Number> values,
                     const ir::Graph& planned, ir::GroupMemories& groups) {
   const std::vector<ir::OutsideWrite> writes = outside_writes(recorded);
-  ir::GroupMemories kernels(recorded.graph, executor_for(recorded.graph), values);
-  const ir::Lifetimes before =
-      ir::lifetimes(recorded.graph, {.values = values, .writes = writes, .groups = &kernels});
-  return before.peak_bytes() - peak_of(planned, writes, {}, groups);
+  return peak_of(recorded.graph, writes, {}, values) - peak_of(planned, writes, {}, groups);
 }
 
 }  // namespace retrograd

@@ -61,10 +61,11 @@ Tensors run_plan(const Plan& plan, std::vector<ir::Binding> bindings, std::span<
 /// The most bytes that are live while the graph runs in its order.
 int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
                 std::span<const int32_t> given, ir::GroupMemories& groups);
+/// `values`: of all expressions; without them those at the recording.
 int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
-                std::span<const int32_t> given);
-/// The peak of the recorded graph, with these values of its expressions, less that of the planned one: an arena may waste as much without a peak above an eager
-/// run's. `groups`: of `planned`.
+                std::span<const int32_t> given, std::span<const Number> values = {});
+/// The peak of the recorded graph, with these values of its expressions, less that of the planned one: an arena may
+/// waste as much without a peak above an eager run's. `groups`: of `planned`.
 int64_t bytes_saved(const RecordedFunction& recorded, std::span<const Number> values,
                     const ir::Graph& planned, ir::GroupMemories& groups);
 

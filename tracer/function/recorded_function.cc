@@ -53,7 +53,6 @@ RecordedFunction RecordedFunction::bindings_at(std::span<const Number> values, i
                         .no_grad = no_grad,
                         .has_two_histories = has_two_histories,
                         .reads = reads};
-  if (graph.symbols.symbol_count() > sizes) made.graph.symbols = graph.symbols.at(values);
   for (Location& l : made.results) l.put_in(values);
   for (Grad& g : made.grads) g.location.put_in(values);
   for (auto& [result, location] : made.result_grads) location.put_in(values);

@@ -103,9 +103,9 @@ struct RecordedFunction {
     }
   };
   struct Write {
-    int32_t input,
-        output;       // the value of the output is written to the input's memory; -1: a node has written it
-    bool all_memory;  // the output is the whole memory, as a row
+    // The value of the output is written to the input's memory; -1: a node has written it.
+    int32_t input, output;
+    bool all_memory;           // the output is the whole memory, as a row
     bool was_written = false;  // by a node, before that
     /// Whether the value may be computed in the memory of the input.
     bool may_lie_there() const { return !all_memory && !was_written; }
@@ -145,7 +145,7 @@ struct RecordedFunction {
 
   /// A copy for one set of sizes, which are the first symbols of the graph. `values`: of all expressions.
   RecordedFunction at_sizes(std::span<const Number> values, int32_t sizes) const;
-  /// The same without the nodes and values of the graph: what binds it to a run.
+  /// The same with an empty graph: what binds it to a run.
   RecordedFunction bindings_at(std::span<const Number> values, int32_t sizes) const;
 
   ir::Graph graph;

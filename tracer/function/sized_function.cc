@@ -10,20 +10,21 @@
 namespace retrograd::inline v0 {
 namespace {
 
-// The graph is needed for backwards only.
-std::optional<RecordedFunction> put_in(const FunctionCapture& capture, std::span<const Number> values) {
-  if (!capture.sizes().count()) return {};
-  if (!capture.tape()) return capture.recorded().bindings_at(values, capture.sizes().count());
-  RecordedFunction sized = capture.recorded().at_sizes(values, capture.sizes().count());
-  ir::verify(sized.graph);
-  return sized;
+ir::Graph sized_graph(const FunctionCapture& capture, std::span<const Number> values) {
+  ir::Graph made = capture.recorded().graph.at_sizes(values, capture.sizes().count());
+  ir::verify(made);
+  return made;
 }
 
-ir::Graph sized_graph(const FunctionCapture& capture, std::span<const Number> values) {
-  const ir::Graph& recorded = capture.recorded().graph;
-  if (!capture.sizes().count()) return recorded.copy();
-  ir::Graph made = recorded.at_sizes(values, capture.sizes().count());
-  ir::verify(made);
+// The graph is needed for backwards only.
+std::optional<RecordedFunction> put_in(const FunctionCapture& capture, std::span<const Number> values) {
+  const int32_t sizes = capture.sizes().count();
+  if (!sizes) return {};
+  RecordedFunction made = capture.recorded().bindings_at(values, sizes);
+  if (capture.tape())
+    made.graph = sized_graph(capture, values);
+  else
+    made.graph.symbols = capture.recorded().graph.symbols_at(values, sizes);
   return made;
 }
 
@@ -77,7 +78,7 @@ void SizedFunction::make_plans(const Tensors& arguments) {
 }
 
 void SizedFunction::plan_forward(const Tensors& arguments) {
-  ir::Graph graph = sized_graph(*capture_, sizes_);
+  ir::Graph graph = own_ && !backwards_ ? sized_graph(*capture_, sizes_) : recorded_.graph.copy();
   if (backwards_) backwards_->recompute().replace_outputs(graph, saved_outputs(recorded_));
   planned_ = optimised(graph, outside_writes(recorded_), {});
   ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);

@@ -36,7 +36,8 @@ bool TensorGuard::differs_in_sizes(const TensorGuard& o) const {
     return false;
   const auto may_be = [](int64_t a, int64_t b) { return a == b || (a > 1 && b > 1); };
   for (int d = 0; d < type.shape.rank(); ++d)
-    if (!may_be(type.shape[d].raw(), o.type.shape[d].raw()) || (!is_dense && !may_be(strides[d], o.strides[d])))
+    if (!may_be(type.shape[d].raw(), o.type.shape[d].raw()) ||
+        (!is_dense && !may_be(strides[d], o.strides[d])))
       return false;
   return true;
 }
@@ -69,6 +70,20 @@ std::vector<TensorLocation> TensorLocation::of(const Tensors& tensors) {
                          base.storage_offset(), memory->nbytes(), TensorGuard(base)});
   }
   return locations;
+}
+
+std::vector<size_t> first_of_each(const Tensors& given) {
+  constexpr size_t kFew = 32;  // up to this number comparing pairs is faster than a map
+  std::vector<size_t> first;
+  first.reserve(given.size());
+  if (given.size() <= kFew) {
+    for (const Tensor& t : given)
+      first.push_back(static_cast<size_t>(std::ranges::find(given, t.get(), &Tensor::get) - given.begin()));
+    return first;
+  }
+  std::unordered_map<const TensorImpl*, size_t> numbers;
+  for (const Tensor& t : given) first.push_back(numbers.try_emplace(t.get(), first.size()).first->second);
+  return first;
 }
 
 }  // namespace retrograd

@@ -38,4 +38,7 @@ struct TensorLocation {
   bool operator==(const TensorLocation& o) const = default;
 };
 
+/// For each tensor, the number of the first that is the same.
+std::vector<size_t> first_of_each(const Tensors& given);
+
 }  // namespace retrograd

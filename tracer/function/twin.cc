@@ -45,8 +45,8 @@ bool is_same_input(const RecordedFunction::Input& a, const RecordedFunction::Inp
          a.grad_of_argument == b.grad_of_argument && a.leaf == b.leaf;
 }
 
-// What is what in the two recordings: inputs are recognised by what they are bound to, since their order may differ (that
-// of arguments depends on whether they are views), values by the nodes that compute them.
+// What is what in the two recordings: inputs are recognised by what they are bound to, since bases of arguments may be
+// among them in one recording only, values by the nodes that compute them.
 class Counterparts {
  public:
   Counterparts(const RecordedFunction& was, const RecordedFunction& is)
@@ -59,6 +59,9 @@ class Counterparts {
   }
   /// Of a value and an input of the twin: the recording's.
   ir::ValueId value(ir::ValueId v) const { return v == ir::kNoValue ? v : values_[static_cast<size_t>(v)]; }
+  bool are_same(std::span<const ir::ValueId> was, std::span<const ir::ValueId> is) const {
+    return std::ranges::equal(was, is, {}, {}, [&](ir::ValueId v) { return value(v); });
+  }
   int32_t input(int32_t i) const { return i < 0 ? i : inputs_[static_cast<size_t>(i)]; }
   /// How an input of the twin is bound that has no counterpart; null for other values.
   const std::string* other(ir::ValueId v) const {
@@ -120,9 +123,7 @@ std::string difference_of_node(const ir::Graph& was, const ir::Node& a, const ir
   const std::span<const ir::ValueId> x = was.operands(a), y = is.operands(b);
   for (ir::ValueId v : y)
     if (const std::string* other = counterparts.other(v)) return of(*other);
-  const bool same_operands = std::ranges::equal(
-      x, y, [&](ir::ValueId before, ir::ValueId now) { return before == counterparts.value(now); });
-  if (!same_operands || types_of(was, a) != types_of(is, b))
+  if (!counterparts.are_same(x, y) || types_of(was, a) != types_of(is, b))
     return of(fmt::format("other operands: {} where the recording has {}", text_of(is, b), text_of(was, a)));
   return {};
 }
@@ -144,11 +145,8 @@ std::string difference_of(const ir::Graph& was, const ir::Graph& is, Counterpart
                        place(b[a.size()]));
   if (b.size() < a.size())
     return fmt::format("{} at {} of the recording is missing", a[b.size()].op->name, place(a[b.size()]));
-  const std::span<const ir::ValueId> x = without_last_none(was.outputs()),
-                                     y = without_last_none(is.outputs());
-  const bool same_outputs = std::ranges::equal(
-      x, y, [&](ir::ValueId before, ir::ValueId now) { return before == counterparts.value(now); });
-  return same_outputs ? "" : "the results are other values";
+  const bool same = counterparts.are_same(without_last_none(was.outputs()), without_last_none(is.outputs()));
+  return same ? "" : "the results are other values";
 }
 
 bool is_same_result(const ResultBinding& a, const ResultBinding& b, const Counterparts& counterparts) {

@@ -62,8 +62,8 @@ struct PlanRequest {
   std::span<const Number> values;  // of every expression of graph.symbols at these sizes
   Executor& executor;
 
-  std::span<const std::optional<SlotPlace>> slots =
-      {};                                      // of each input; nullopt: it is bound. Empty: all are bound
+  /// Of each input; nullopt: it is bound. Empty: all are bound.
+  std::span<const std::optional<SlotPlace>> slots = {};
   std::span<const SlotRelease> releases = {};  // in the order of nodes
 
   /// An observer may stop the run (RunObserver). Then values can be read, and groups of nodes end with `group_outputs`.

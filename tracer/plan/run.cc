@@ -48,7 +48,7 @@ bool PlanRun::go_before(uint32_t node) {
 
 bool PlanRun::go_to(size_t end) {
   try {
-    if (!program_.unpacks.empty() && !prefetcher_) prefetcher_ = UnpackPrefetcher::of(*this);
+    if (next_ == 0 && !program_.unpacks.empty()) prefetcher_ = UnpackPrefetcher::of(*this);
     if (runs_graphs()) return GraphRunner(*this).go();
     one_by_one_ |= prefetcher_ != nullptr;
     return run_to(end);

@@ -89,8 +89,8 @@ class RunMeter {
   const std::vector<bool> lies_over_;  // by the forecast
   std::vector<bool> from_code_;        // of each register: its value came from user code
   std::vector<Known> known_;
-  int64_t unseen_ =
-      0;  // unplanned bytes of memory that is not known; negative if user code freed planned memory
+  // Unplanned bytes of memory that is not known; negative if user code freed planned memory.
+  int64_t unseen_ = 0;
   int64_t unplanned_ = 0;  // these and the known ones
   Current now_;
 };
