@@ -5,6 +5,7 @@
 
 #include "engine/basic_ops.h"
 #include "engine/function.h"
+#include "engine/region.h"
 #include "engine/runner.h"
 
 namespace retrograd::inline v0 {
@@ -54,7 +55,8 @@ void emit_pack(const Call& call, Tensor*) {
 
 void emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
-  results[0] = unpack(*attrs.record, attrs.record->slot(attrs.slot));
+  results[0] = attrs.region ? attrs.region->input(static_cast<size_t>(attrs.slot))
+                            : unpack(*attrs.record, attrs.record->slot(attrs.slot));
 }
 
 void emit_hook(const Call& call, Tensor* results) {

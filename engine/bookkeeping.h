@@ -14,9 +14,11 @@
 
 namespace retrograd::inline v0 {
 
+/// Of slot `slot` of the record or, if there is a region, of its input `slot`.
 struct UnpackAttrs : HostAttrs {
   Record* record;
   int slot;
+  Region* region = nullptr;
 };
 
 /// A call of one hook. tensor: operands (g), results (g'). pre: operands and results are grad_outputs. post: operands

@@ -12,6 +12,7 @@
 #include "engine/bookkeeping.h"
 #include "engine/function.h"
 #include "engine/recording.h"
+#include "engine/region.h"
 #include "engine/rule.h"
 #include "engine/taper.h"
 
@@ -337,7 +338,10 @@ Walk& CurrentBackward::walk() {
   if (!walk_) walk_ = (own_walk_ = std::make_unique<Walk>(request_->walk())).get();
   return *walk_;
 }
-CurrentBackward::~CurrentBackward() { unlink(); }
+CurrentBackward::~CurrentBackward() {
+  unlink();
+  forget_regions();
+}
 CurrentBackward* CurrentBackward::innermost() { return innermost_backward; }
 
 // Objects of recorded backwards may end in any order when a run is aborted.
@@ -349,7 +353,15 @@ void CurrentBackward::unlink() {
     }
 }
 
+void CurrentBackward::add_region(RefPtr<Region> region) { whole_->regions_.push_back(std::move(region)); }
+
+void CurrentBackward::forget_regions() noexcept {
+  for (const RefPtr<Region>& region : regions_) region->forget(id_);
+  regions_.clear();
+}
+
 void CurrentBackward::end() {
+  forget_regions();
   for (size_t i = 0; i < callbacks_.size(); ++i) std::exchange(callbacks_[i], nullptr)();
   unlink();
 }

@@ -143,6 +143,8 @@ class CurrentBackward {
   void set_delivery(LeafDelivery* delivery) { delivery_ = delivery; }
   /// `callback` is called when the backward has finished.
   void queue(std::function<void()> callback) { whole_->callbacks_.push_back(std::move(callback)); }
+  /// `region` holds values that it has recomputed for this backward, until the end.
+  void add_region(RefPtr<Region> region);
   /// Calls the queued callbacks in order, including those that are queued meanwhile. Then the backward no longer runs.
   void end();
 
@@ -154,6 +156,7 @@ class CurrentBackward {
   CurrentBackward(const BackwardRequest* request, Walk* walk, Reach* reach, bool is_part);
   Reach& reach() { return reach_ ? *reach_ : walk(); }
   void unlink();
+  void forget_regions() noexcept;
 
   const BackwardRequest* const request_;  // null: a recorded backward
   Walk* walk_;
@@ -165,6 +168,7 @@ class CurrentBackward {
   const Nesting nesting_{"backward"};
   uint64_t id_;
   std::vector<std::function<void()>> callbacks_;
+  std::vector<RefPtr<Region>> regions_;
 };
 
 /// Handles the undefined gradients of a grad() call: zeros, or Error(unused_input) unless they may be missing.

@@ -3,13 +3,16 @@
 
 #include <fmt/format.h>
 
+#include "engine/region.h"
 #include "engine/runner.h"
 #include "engine/taper.h"
 
 namespace retrograd::inline v0 {
 
 const void* Emitter::attrs_of(const Record& record) { return record.attrs(); }
-
+const void* Emitter::attrs_of(const Region& region, size_t call) {
+  return region.attrs(region.calls()[call]);
+}
 TensorType Emitter::type_of(const Record& record, int i) {
   return i < record.operands ? record.operand_type(i) : record.output_type(i - record.operands);
 }

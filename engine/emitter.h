@@ -24,6 +24,7 @@ namespace retrograd::inline v0 {
 
 struct BackwardRequest;
 class Recording;
+class Region;
 class Walk;
 
 /// What the driver is doing, for the annotations of recorded nodes: "mm#3 rule".
@@ -53,6 +54,8 @@ class Emitter {
   /// Attributes and types of a record for a rule: with symbols for sizes and numbers while tracing.
   virtual const void* attrs_of(const Record& record);
   virtual TensorType type_of(const Record& record, int i);  // operands, then outputs
+  /// The same for the attributes of a call that a region recomputes.
+  virtual const void* attrs_of(const Region& region, size_t call);
   /// What the driver does next. Called only where is_symbolic().
   virtual void at(const Origin&) {}
 
@@ -73,6 +76,7 @@ class PassThrough : public Emitter {
   Values values() const final { return below_->values(); }
   const void* attrs_of(const Record& record) final { return below_->attrs_of(record); }
   TensorType type_of(const Record& record, int i) final { return below_->type_of(record, i); }
+  const void* attrs_of(const Region& region, size_t call) final { return below_->attrs_of(region, call); }
   void at(const Origin& origin) final { below_->at(origin); }
   Recording* recording() final { return below_->recording(); }
   Emitter& below() const { return *below_; }

@@ -10,6 +10,7 @@
 #include "engine/geometry.h"
 #include "engine/named_call.h"
 #include "engine/recording.h"
+#include "engine/region.h"
 #include "engine/runner.h"
 #include "engine/striped_lock.h"
 #include "engine/tape.h"
@@ -105,7 +106,10 @@ class StandIn {
         Storage::wrap(self.data(), bytes, drop_storage, RefPtr<Storage>(self.storage()).release()));
     cell->set_storage_offset(0);
     link_like(self, *cell);
-    if (default_saved_tensor_hooks()) keep_privately();  // a pack hook may keep its argument
+    if (RegionLog::is_open()) RegionLog::stands_for(*cell, self);
+    // A pack hook may keep its argument; a region knows it by stands_for().
+    const RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();
+    if (pair && !pair->region()) keep_privately();
   }
 
   const Tensor& tensor() const { return tensor_; }
@@ -433,6 +437,7 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
     function->write(cell, result, effective_location(where));
   else
     copy_memory(result.impl(), self, effective_location(where));
+  if (RegionLog::is_open()) RegionLog::wrote(cell, result.impl());
   if (recorded) saved_result_is_self(cell, result.impl());
   bring_up_to_date(cell);
   return self;
@@ -441,8 +446,8 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
 bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs,
                     SourceLocation where) {
   const TensorImpl& cell = self.impl();
-  if (GradMode::is_enabled() || &Emitter::current() != &eager_emitter() || cell.graph ||
-      shows_an_element_twice(cell))
+  if (GradMode::is_enabled() || RegionLog::is_open() || &Emitter::current() != &eager_emitter() ||
+      cell.graph || shows_an_element_twice(cell))
     return false;
   for (const TensorImpl* x : operands)
     if (x && (x->graph || !(x->type() == cell.type()) || overlaps_in_part(cell, *x))) return false;

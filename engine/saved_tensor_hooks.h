@@ -22,6 +22,7 @@
 namespace retrograd::inline v0 {
 
 class Prefetcher;
+class Region;
 
 class SavedTensorHooks : public RefCounted {
  public:
@@ -36,6 +37,8 @@ class SavedTensorHooks : public RefCounted {
   static void destroy(SavedTensorHooks* hooks) noexcept { delete hooks; }
   /// For pairs that fetch values from elsewhere (hooks/prefetcher.h); null: unpack has nothing to begin in advance.
   virtual Prefetcher* prefetcher() { return nullptr; }
+  /// The checkpointed region whose saved values the pair recomputes (engine/region.h); null for all other pairs.
+  virtual Region* region() { return nullptr; }
 };
 
 namespace detail {

@@ -63,9 +63,15 @@ class Storage : public RefCounted {
   }
   /// The place of the last in-place write; empty when unknown.
   SourceLocation written_at() const { return written_at_; }
+  /// A number that, up to 2^32 storages, no other has: an address may be used again. Given when first asked for.
+  uint32_t identity() const {
+    const uint32_t given = identity_.load(std::memory_order_relaxed);
+    return given ? given : give_identity();
+  }
 
  private:
   Storage(void* data, int64_t bytes) : data_(data), nbytes_(bytes) {}
+  uint32_t give_identity() const;
 
   std::atomic<uint32_t> version_{0};
   void* data_;
@@ -75,6 +81,7 @@ class Storage : public RefCounted {
   SourceLocation written_at_;
   bool external_ = false;  // the data does not follow this header
   bool owned_ = false;     // external data, but owned by this storage
+  mutable std::atomic<uint32_t> identity_{0};
 };
 
 inline constexpr size_t kStorageHeader = 64;

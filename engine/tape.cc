@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/bookkeeping.h"
+#include "engine/hash.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -96,27 +97,17 @@ struct ValueTypes {
   }
 };
 
-// ---- hashes ---------------------------------------------------------------------------------------------------------
-// Structure: op, attributes without sizes and numbers, dtypes, ranks, which dims are 0 or 1, which operands want a
-// gradient.
-// Sizes: everything else that a plan depends on. Numbers (Scalar) are part of neither: they are inputs of the captured
-// graph.
-void fold_dim(Record& r, Dim d) {
-  r.structure_hash =
-      fold_hash(r.structure_hash, static_cast<uint64_t>(d.raw() == 0 || d.raw() == 1 ? d.raw() : 2));
-  r.size_hash = fold_hash(r.size_hash, static_cast<uint64_t>(d.raw()));
-}
-
+// ---- hashes (engine/hash.h) -----------------------------------------------------------------------------------------
 class HashVisitor final : public AttrVisitor {
  public:
-  explicit HashVisitor(Record& record) : r_(record) {}
+  explicit HashVisitor(Hashes& hashes) : hashes_(hashes) {}
   void field(std::string_view, bool& v) override { fold(v); }
   void field(std::string_view, int64_t& v) override { fold(static_cast<uint64_t>(v)); }
-  void field(std::string_view, Dim& v) override { fold_dim(r_, v); }
+  void field(std::string_view, Dim& v) override { hashes_.add_dim(v); }
   void field(std::string_view, Scalar& v) override { fold(static_cast<uint64_t>(v.kind())); }
   void field(std::string_view, Shape& v) override {
     fold(static_cast<uint64_t>(v.rank()));
-    for (Dim d : v) fold_dim(r_, d);
+    for (Dim d : v) hashes_.add_dim(d);
   }
   void field(std::string_view, IntList& v) override {
     fold(static_cast<uint64_t>(v.size()));
@@ -128,9 +119,9 @@ class HashVisitor final : public AttrVisitor {
   }
 
  private:
-  void fold(uint64_t word) { r_.structure_hash = fold_hash(r_.structure_hash, word); }
+  void fold(uint64_t word) { hashes_.structure = fold_hash(hashes_.structure, word); }
 
-  Record& r_;
+  Hashes& hashes_;
 };
 
 // One word per type: dtype, device, rank and two bits a dim.
@@ -160,11 +151,10 @@ void hash_record(Record& r, uint64_t wants, const ValueTypes& values) {
     for (int i = 0; i < r.type_count(); ++i) structure = fold_hash(structure, type_word(types[i], dims));
   }
   for (size_t k = 0; k < values.dims; ++k) size = fold_hash(size, static_cast<uint64_t>(dims[k].raw()));
-  r.structure_hash = structure;
-  r.size_hash = size;
-  if (!r.has_attrs || !r.op->visit_attrs) return;
-  HashVisitor visitor(r);
-  r.op->visit_attrs(r.attrs(), visitor);
+  Hashes hashes{structure, size};
+  if (r.has_attrs) hashes.add_attrs(*r.op, r.attrs());
+  r.structure_hash = hashes.structure;
+  r.size_hash = hashes.sizes;
 }
 
 // ---- a record's block -----------------------------------------------------------------------------------------------
@@ -297,6 +287,23 @@ void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<Save
 }
 
 }  // namespace
+
+void Hashes::add_dim(Dim d) {
+  structure = fold_hash(structure, static_cast<uint64_t>(d.raw() == 0 || d.raw() == 1 ? d.raw() : 2));
+  sizes = fold_hash(sizes, static_cast<uint64_t>(d.raw()));
+}
+
+void Hashes::add_attrs(const OpInfo& op, void* attrs) {
+  if (!op.visit_attrs) return;
+  HashVisitor visitor(*this);
+  op.visit_attrs(attrs, visitor);
+}
+
+void Hashes::add(const TensorType& type) {
+  const TypeMeta meta{type.dtype, type.device, static_cast<uint8_t>(type.shape.rank()), 0};
+  structure = fold_hash(structure, type_word(meta, type.shape.begin()));
+  for (Dim d : type.shape) sizes = fold_hash(sizes, static_cast<uint64_t>(d.raw()));
+}
 
 constinit Scalar Record::no_number{};
 

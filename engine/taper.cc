@@ -3,6 +3,7 @@
 
 #include "engine/bookkeeping.h"
 #include "engine/inplace.h"
+#include "engine/region.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -36,11 +37,20 @@ bool same_edge(const TensorImpl& cell, const Edge& edge) {
 
 }  // namespace
 
+// What runs on the host emits calls of its own.
+inline void Taper::run(const Call& call, Tensor* results) {
+  if (!RegionLog::is_open() || call.op->run_on_host) [[likely]]
+    return below().emit(call, results);
+  RegionLog::begin(call);
+  below().emit(call, results);
+  RegionLog::end(call, results);
+}
+
 // With gradients off this is a jump: recording is in a separate function, so that nothing is prepared for it.
 void Taper::emit(const Call& call, Tensor* results) {
   if (GradMode::is_enabled()) return emit_and_record(call, results);
-  if (!call.op->is(Trait::view)) return below().emit(call, results);
-  below().emit(call, results);
+  if (!call.op->is(Trait::view)) return run(call, results);
+  run(call, results);
   results[0].impl().is_no_grad_view = true;
 }
 
@@ -49,7 +59,7 @@ void Taper::emit_and_record(const Call& call, Tensor* results) {
   if (op.is(Trait::bookkeeping))
     return &op == &ops::unpack ? emit_unpack(call, results) : below().emit(call, results);
   const Wants wants = op.vjp ? wants_of(call) : Wants();
-  below().emit(call, results);
+  run(call, results);
   if (!wants.any) return;
   RefPtr<Record> record = Record::make(call, results, wants.gradients);
   for (int i = 0; i < call.outputs; ++i) {
@@ -66,6 +76,7 @@ void Taper::emit_unpack(const Call& call, Tensor* results) {
   below().emit(call, results);
   if (!results[0].defined()) return;
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+  if (attrs.region) return;
   if (attrs.code) return;  // the replay of the recorded function links the value
   Record& record = *attrs.record;
   const Slot& slot = record.slot(attrs.slot);

@@ -67,6 +67,14 @@ RefPtr<Storage> Storage::own(void* data, int64_t bytes, void (*release)(void*), 
   return storage;
 }
 
+uint32_t Storage::give_identity() const {
+  static constinit std::atomic<uint32_t> given{0};
+  uint32_t number = 0;
+  while (number == 0) number = given.fetch_add(1, std::memory_order_relaxed) + 1;
+  uint32_t before = 0;
+  return identity_.compare_exchange_strong(before, number, std::memory_order_relaxed) ? number : before;
+}
+
 void Storage::rewrap(void* data, int64_t bytes, void (*release)(void*), void* context) {
   RG_ASSERT(external_);
   if (release_) release_(context_);

@@ -57,7 +57,8 @@ class SeqMap {
 struct Reached {
   std::vector<Record*> records;
   std::vector<TensorImpl*> leaves;
-  uint64_t sizes = 0;  // hash over the size hashes of the records, in order
+  std::vector<Region*> regions;  // see find_regions (tracer/backward/regions.h)
+  uint64_t sizes = 0;            // hash over the size hashes of the records, in order
 
   void add_size(uint64_t size_hash) { sizes = fold_hash(sizes, size_hash); }
 };

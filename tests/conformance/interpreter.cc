@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/inplace.h"
+#include "hooks/checkpoint.h"
 #include "tests/conformance/binding.h"
 
 namespace retrograd::conformance {
@@ -18,6 +19,7 @@ const Interpreter::Statement Interpreter::kStatements[] = {
     {"get_grad", &Interpreter::get_grad},
     {"set_grad", &Interpreter::set_grad},
     {"check", &Interpreter::check},
+    {"checkpoint", &Interpreter::checkpoint},
     {"expect_error", &Interpreter::expect_error},
     {"mark", &Interpreter::mark},
     {"tensor_hook", &Interpreter::tensor_hook},
@@ -115,7 +117,7 @@ void Interpreter::run_op(const Json& call) {
   static const Json no_attrs = Json::object();
   const Json* label = find(call, "label");
   const CallLabel scope(label ? label->get_ref<const std::string&>() : no_label);
-  if (label) ++run_counts_[CallLabel::current()];
+  if (label) run_counter_.starts(CallLabel::current());
   const Json* attrs = find(call, "attrs");
   bind_results(call, call_op(call["op"], names_.get_all(call["in"]), attrs ? *attrs : no_attrs));
 }
@@ -147,6 +149,23 @@ void Interpreter::no_grad(const Json& statement, const std::string& path) {
 void Interpreter::enable_grad(const Json& statement, const std::string& path) {
   const EnableGradGuard scope;
   run(statement["body"], path + ".body");
+}
+
+void Interpreter::checkpoint(const Json& statement, const std::string& path) {
+  const Json* early_stop = find(statement, "early_stop");
+  Environment outside = names_;
+  const auto put_back = [&](Environment* names) { *names = std::move(outside); };
+  Tensors results;
+  {
+    const std::unique_ptr<Environment, decltype(put_back)> scope(&names_, put_back);
+    const auto body = [&] {
+      if (const RegionLog* log = RegionLog::innermost()) run_counter_.begins(log->region());
+      run(statement["body"], path + ".body");
+      return names_.get_all(statement["out"]);
+    };
+    results = retrograd::checkpoint(body, {.early_stop = !early_stop || early_stop->get<bool>()});
+  }
+  for (size_t i = 0; i < results.size(); ++i) names_.bind(statement["out"][i], results[i]);
 }
 
 void Interpreter::mark(const Json& statement, const std::string&) {

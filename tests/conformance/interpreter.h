@@ -16,6 +16,7 @@
 #include "tests/conformance/differentiator.h"
 #include "tests/conformance/environment.h"
 #include "tests/conformance/events.h"
+#include "tests/conformance/run_counter.h"
 #include "tests/conformance/units.h"
 #include "tracer/function/compile.h"
 
@@ -38,7 +39,7 @@ class Interpreter {
 
   Environment& names() { return names_; }
   const EventLog& events() const { return events_; }
-  const std::map<std::string, int>& run_counts() const { return run_counts_; }
+  const std::map<std::string, int>& run_counts() const { return run_counter_.counts(); }
 
  private:
   using Handler = void (Interpreter::*)(const Json& statement, const std::string& path);
@@ -58,6 +59,7 @@ class Interpreter {
 
   void no_grad(const Json& statement, const std::string& path);
   void enable_grad(const Json& statement, const std::string& path);
+  void checkpoint(const Json& statement, const std::string& path);
   void expect_error(const Json& statement, const std::string& path);
   void mark(const Json& statement, const std::string& path);
 
@@ -86,7 +88,7 @@ class Interpreter {
   Environment names_;
   EventLog events_;
   std::map<std::string, HookHandle> hooks_;
-  std::map<std::string, int> run_counts_;
+  RunCounter run_counter_;
 };
 
 }  // namespace retrograd::conformance

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "tracer/backward/regions.h"
 #include "tracer/observe/log.h"
 
 namespace retrograd::inline v0 {
@@ -83,7 +84,7 @@ BackwardCache::Found BackwardCache::capture(const std::shared_ptr<Structure>& st
                                             const BackwardRequest& request, Walk& walk,
                                             const Reached& reached) {
   std::string misfit;
-  std::shared_ptr<Capture> capture = Capture::record(request, walk);
+  std::shared_ptr<Capture> capture = Capture::record(request, walk, reached);
   std::vector<Number> values = capture->values(request, reached, misfit);
   RG_ASSERT(!values.empty());
   Found found{structure, capture, capture->make_plan(sizes_key(request, reached), std::move(values)), {}};
@@ -108,7 +109,7 @@ BackwardCache::Found BackwardCache::look_up_or_capture(const BackwardRequest& re
     return found;
   Walk walk = request.walk();
   reached = walk.reached();
-  const Key key = structure_key(request, walk);
+  const Key key = structure_key(request, walk, find_regions(reached));
   std::shared_ptr<Structure> structure = find(key);
   if (structure && structure != recent && look_up(structure, request, reached, found, misfit)) return found;
   if (!structure) {
@@ -131,7 +132,7 @@ bool BackwardCache::knows(const BackwardRequest& request, Reached& reached) {
   if (!structure || !structure->trail.matches(request, reached)) {
     Walk walk = request.walk();
     reached = walk.reached();
-    structure = find(structure_key(request, walk));
+    structure = find(structure_key(request, walk, find_regions(reached)));
   }
   if (!structure) return false;
   const Key sizes = sizes_key(request, reached);

@@ -1,6 +1,8 @@
 // See tracer/backward/binder.h.
 #include "tracer/backward/binder.h"
 
+#include "engine/region.h"
+
 namespace retrograd::inline v0 {
 
 Hook* Binder::live_hook(const HookList& hooks, uint32_t index) {
@@ -27,6 +29,7 @@ ir::Binding Binder::operator()(const Source& s) {
       b.record = reached_.records[s.place];
       b.slot = static_cast<int>(s.index);
       break;
+    case Source::Kind::region: b.tensor = reached_.regions[s.place]->input(s.index); break;
     case Source::Kind::leaf: b.leaf = reached_.leaves[s.place]; break;
     case Source::Kind::pair: b.pair = request_.pair; break;
     case Source::Kind::function: b.record = reached_.records[s.place]; break;

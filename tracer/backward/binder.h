@@ -11,11 +11,23 @@ namespace retrograd::inline v0 {
 
 /// The origin of an input of a recorded backward.
 struct Source {
-  enum class Kind : uint8_t { root, slot, leaf, record_hook, leaf_hook, box, function, pair, constant };
+  enum class Kind : uint8_t {
+    root,
+    slot,
+    region,
+    leaf,
+    record_hook,
+    leaf_hook,
+    box,
+    function,
+    pair,
+    constant
+  };
   enum class List : uint8_t { tensor, pre, post, post_accumulate };
   Kind kind;
-  uint32_t place = 0;  // root; or ordinal of the record; or index of the leaf in the walk
-  uint32_t index = 0;  // slot; or place among the live hooks of the list; or retained box
+  uint32_t place = 0;  // root; or ordinal of the record or region; or index of the leaf in the walk
+  uint32_t index =
+      0;  // slot; or input of the region; or place among the live hooks of the list; or retained box
   List list = List::tensor;
   uint32_t offset = 0;  // slot: in bytes, from the record
   Tensor constant = {};

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/region.h"
 #include "engine/runner.h"
 #include "ir/verify.h"
 
@@ -12,13 +13,15 @@ namespace retrograd::inline v0 {
 namespace {
 
 template <class T>
-const T& attr_at(const Record& record, uint32_t offset) {
-  return *reinterpret_cast<const T*>(static_cast<const char*>(record.attrs()) + offset);
+const T& attr_at(const SymbolUse& use, const Reached& reached) {
+  const void* attrs =
+      use.of_region ? reached.regions[use.place]->attrs() : reached.records[use.place]->attrs();
+  return *reinterpret_cast<const T*>(static_cast<const char*>(attrs) + use.index);
 }
 
 }  // namespace
 
-std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk) {
+std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk, const Reached& reached) {
   auto capture = std::make_shared<Capture>();
   RecordedBackward& recorded = capture->recorded_;
   Recorder recorder(recorded.graph, walk, &request);
@@ -37,7 +40,7 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
     (use.kind == SymbolUse::Kind::attr_number ? capture->numbers_ : capture->sizes_).push_back(use);
   for (const Source& s : recorded.sources) capture->unpacks_ += s.kind == Source::Kind::slot;
   capture->is_replayed_ = request.create_graph;
-  if (!capture->is_replayed_) capture->fuse(request, walk);
+  if (!capture->is_replayed_) capture->fuse(request, reached);
   ir::verify(recorded.graph);
   return capture;
 }
@@ -45,10 +48,11 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
 int64_t Capture::size_at(const SymbolUse& use, const BackwardRequest& request, const Reached& reached) const {
   if (use.kind == SymbolUse::Kind::root_dim)
     return request.cotangents[use.place].impl().shape()[static_cast<int>(use.dim)].raw();
+  if (use.kind == SymbolUse::Kind::attr_dim) return attr_at<Dim>(use, reached).raw();
+  if (use.of_region)
+    return reached.regions[use.place]->input_type(use.index).shape[static_cast<int>(use.dim)].raw();
   const Record& record = *reached.records[use.place];
-  if (use.kind == SymbolUse::Kind::type_dim)
-    return record.dims()[record.type_meta(static_cast<int>(use.index)).first_dim + use.dim].raw();
-  return attr_at<Dim>(record, use.index).raw();
+  return record.dims()[record.type_meta(static_cast<int>(use.index)).first_dim + use.dim].raw();
 }
 
 std::vector<Number> Capture::values(const BackwardRequest& request, const Reached& reached,
@@ -66,8 +70,9 @@ std::vector<Number> Capture::values(const BackwardRequest& request, const Reache
     }
     const int64_t expected = id < values.size() ? values[id].i : use.size.raw();
     if (size != expected) {
-      const std::string_view op =
-          use.kind == SymbolUse::Kind::root_dim ? "root" : reached.records[use.place]->op->name;
+      const std::string_view op = use.kind == SymbolUse::Kind::root_dim ? "root"
+                                  : use.of_region                       ? "checkpoint"
+                                                  : reached.records[use.place]->op->name;
       misfit = fmt::format("a size of {}#{} was {}, as another size was, and is now {}", op, use.place,
                            expected, size);
       return {};
@@ -78,9 +83,9 @@ std::vector<Number> Capture::values(const BackwardRequest& request, const Reache
     const SymbolTable::Guard& g = graph().symbols.guards()[static_cast<size_t>(guard)];
     misfit = fmt::format(
         "a comparison of {} and {} comes out otherwise: they were {} and {}, are {} and {}",
-        graph().symbols.text(g.lhs), graph().symbols.text(g.rhs), graph().symbols.expr(g.lhs).hint.as_double(),
-        graph().symbols.expr(g.rhs).hint.as_double(), values[static_cast<size_t>(g.lhs)].as_double(),
-        values[static_cast<size_t>(g.rhs)].as_double());
+        graph().symbols.text(g.lhs), graph().symbols.text(g.rhs),
+        graph().symbols.expr(g.lhs).hint.as_double(), graph().symbols.expr(g.rhs).hint.as_double(),
+        values[static_cast<size_t>(g.lhs)].as_double(), values[static_cast<size_t>(g.rhs)].as_double());
     return {};
   }
   if (values.empty()) values.resize(1);  // an empty list means "does not fit"
@@ -89,8 +94,7 @@ std::vector<Number> Capture::values(const BackwardRequest& request, const Reache
 
 void Capture::take_numbers(const Reached& reached, std::vector<Number>& values) const {
   for (const SymbolUse& use : numbers_)
-    values[static_cast<size_t>(use.number)] =
-        attr_at<Scalar>(*reached.records[use.place], use.index).number();
+    values[static_cast<size_t>(use.number)] = attr_at<Scalar>(use, reached).number();
   for (const LiveUse& use : lives_) use.read(values);
 }
 

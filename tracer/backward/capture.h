@@ -19,7 +19,7 @@ class Capture {
   static constexpr size_t kPlans = 16;  // kept per graph; least recently used evicted first
 
   /// Records the backward. The graph's outputs are the gradients of the inputs if they are not accumulated.
-  static std::shared_ptr<Capture> record(const BackwardRequest& request, Walk& walk);
+  static std::shared_ptr<Capture> record(const BackwardRequest& request, Walk& walk, const Reached& reached);
 
   /// The values of all expressions for one set of sizes, and a plan for them; none for a backward that is recorded
   /// itself, which runs by replay into the Taper.
@@ -50,7 +50,7 @@ class Capture {
  private:
   void take_numbers(const Reached& reached, std::vector<Number>& values) const;
   int64_t size_at(const SymbolUse& use, const BackwardRequest& request, const Reached& reached) const;
-  void fuse(const BackwardRequest& request, const Walk& walk);
+  void fuse(const BackwardRequest& request, const Reached& reached);
 
   RecordedBackward recorded_;
   std::vector<SymbolUse> sizes_, numbers_;

@@ -29,29 +29,32 @@ bool fuses(const Executor& executor) {
   return !ir::passes_named(secure_getenv(ir::kPassesOffVariable))[ir::pass_number("fuse")];
 }
 
-Slot& slot_of(const Source& source, const Walk& walk) {
-  return walk.order()[source.place].record->slot(static_cast<int>(source.index));
+// Of a source of kind slot or region.
+const Slot& slot_of(const Source& source, const Reached& reached) {
+  return source.kind == Source::Kind::region
+             ? reached.regions[source.place]->input_slot(source.index)
+             : reached.records[source.place]->slot(static_cast<int>(source.index));
 }
 
 // For each node, whether all groups must end before it.
 std::vector<bool> stops_of(const ir::Graph& graph, const std::vector<Source>& sources, const DriveLog& log,
-                           const Walk& walk) {
+                           const Reached& reached) {
   std::vector<bool> stops(graph.nodes().size() + 1);
   for (const DriveLog::Event& e : log.events)
     if (e.kind != DriveLog::Kind::arrived && e.kind != DriveLog::Kind::captured) stops[e.node] = true;
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     if (const ir::Node& node = graph.nodes()[n]; node.op == &ops::unpack)
-      if (slot_of(sources[static_cast<size_t>(node.handle)], walk).packed()) stops[n] = true;
+      if (slot_of(sources[static_cast<size_t>(node.handle)], reached).packed()) stops[n] = true;
   return stops;
 }
 
 // The slots whose memory is freed with the unpacked value.
 std::vector<int32_t> freed_slots(const std::vector<Source>& sources, const BackwardRequest& request,
-                                 const Walk& walk) {
+                                 const Reached& reached) {
   std::vector<int32_t> freed;
   for (size_t i = 0; i < sources.size() && !request.retain_graph; ++i) {
     if (sources[i].kind != Source::Kind::slot) continue;
-    const TensorImpl* value = slot_of(sources[i], walk).value();
+    const TensorImpl* value = slot_of(sources[i], reached).value();
     if (value && value->is_unshared()) freed.push_back(static_cast<int32_t>(i));
   }
   return freed;
@@ -70,13 +73,13 @@ void follow(const ir::Remap& remap, std::vector<RuleRun>& rules, DriveLog& log) 
 }  // namespace
 
 // No node moves across a point where groups stop, so the node numbers in the log remain valid.
-void Capture::fuse(const BackwardRequest& request, const Walk& walk) {
-  auto& [graph, sources, rules, log] = recorded_;
+void Capture::fuse(const BackwardRequest& request, const Reached& reached) {
+  auto& [graph, sources, rules, log, recomputed] = recorded_;
   Executor& executor = executor_for(graph);
   if (!fuses(executor)) return;
-  const std::vector<bool> stops = stops_of(graph, sources, log, walk);
+  const std::vector<bool> stops = stops_of(graph, sources, log, reached);
   const std::vector<ir::ValueId> kept = log.values();
-  const std::vector<int32_t> freed = freed_slots(sources, request, walk);
+  const std::vector<int32_t> freed = freed_slots(sources, request, reached);
   const ir::Grouping grouping =
       ir::find_groups_within_peak(graph,
                                   {.executor = executor,

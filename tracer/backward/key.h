@@ -15,7 +15,8 @@ namespace retrograd::inline v0 {
 
 using Key = std::array<uint64_t, 2>;
 
-Key structure_key(const BackwardRequest& request, Walk& walk);
+/// `regions`: what find_regions() gave.
+Key structure_key(const BackwardRequest& request, Walk& walk, uint64_t regions);
 Key sizes_key(const BackwardRequest& request, const Reached& reached);
 
 /// Hooks and packed slots of a record, hooks of a leaf, as one word; 0: none.

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "engine/region.h"
 #include "tracer/backward/departure.h"
 
 namespace retrograd::inline v0 {
@@ -10,6 +11,7 @@ namespace retrograd::inline v0 {
 void RecordedBackward::take(Recorder& recorder) {
   sources = std::move(recorder.sources);
   rules = std::move(recorder.rules);
+  recomputed = std::move(recorder.recomputed);
   if (recorder.log.may_leave) log = std::move(recorder.log);
 }
 
@@ -18,6 +20,8 @@ std::unique_ptr<Plan> RecordedBackward::plan(std::span<const Number> values, Exe
   for (size_t i = 0; i < sources.size(); ++i)
     if (const Source& s = sources[i]; s.kind == Source::Kind::slot)
       slots[i] = SlotPlace{s.place, s.index, s.offset};
+    else if (s.kind == Source::Kind::region)
+      slots[i] = SlotPlace{SavedSlots::kRegions + s.place, s.index, 0};
   std::vector<SlotRelease> releases;
   for (const RuleRun& rule : rules)
     if (rule.leaves_slots) releases.push_back({rule.place, rule.end_node});
@@ -40,14 +44,18 @@ RecordedBackward::Outcome RecordedBackward::run(const Plan& plan, const Backward
   bindings.reserve(sources.size());
   Binder bind(request, reached);
   for (const Source& s : sources)
-    if (s.kind != Source::Kind::slot) bindings.push_back(bind(s));
+    if (s.kind != Source::Kind::slot && s.kind != Source::Kind::region) bindings.push_back(bind(s));
+  if (Region::Observer::current)
+    for (uint32_t region : recomputed) Region::Observer::current->recomputes(*reached.regions[region]);
   Departure departure(log, request, reached, trail);
-  PlanRun run(plan, std::move(bindings), numbers, {reached.records, request.retain_graph}, &departure);
+  PlanRun run(plan, std::move(bindings), numbers, {reached.records, reached.regions, request.retain_graph},
+              &departure);
   if (run.go()) return {run.outputs(), false};
   return {departure.resume(run), true};
 }
 
-std::vector<ir::Binding> RecordedBackward::bind(const BackwardRequest& request, const Reached& reached) const {
+std::vector<ir::Binding> RecordedBackward::bind(const BackwardRequest& request,
+                                                const Reached& reached) const {
   std::vector<ir::Binding> bindings;
   bindings.reserve(sources.size());
   Binder bind(request, reached);

@@ -11,9 +11,10 @@ namespace retrograd::inline v0 {
 
 struct RecordedBackward {
   ir::Graph graph;
-  std::vector<Source> sources;  // of its inputs
-  std::vector<RuleRun> rules;   // in order
-  DriveLog log;                 // empty unless the graph calls user code
+  std::vector<Source> sources;       // of its inputs
+  std::vector<RuleRun> rules;        // in order
+  DriveLog log;                      // empty unless the graph calls user code
+  std::vector<uint32_t> recomputed;  // regions whose calls are in the graph
 
   /// Takes the recording of the recorder into `graph`.
   void take(Recorder& recorder);

@@ -9,8 +9,10 @@
 #include "engine/bookkeeping.h"
 #include "engine/each_field.h"
 #include "engine/function.h"
+#include "engine/region.h"
 #include "ops/arithmetic.h"
 #include "ops/shape_ops.h"
+#include "tracer/backward/regions.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -48,12 +50,16 @@ Recorder::Recorder(ir::Graph& graph, Walk& walk, const BackwardRequest* request)
   sources.reserve(records + others);
   uses.reserve(records);
   rules.reserve(records);
+  Reached reached = walk.reached();
+  find_regions(reached);
+  for (uint32_t i = 0; i < reached.regions.size(); ++i) regions_[reached.regions[i]] = i;
 }
 
 Tensor Recorder::root(uint32_t i, const TensorType& type) {
   TensorType symbolic = type;
   for (int d = 0; d < type.shape.rank(); ++d)
-    symbolic.shape[d] = symbolise(type.shape[d], {SymbolUse::Kind::root_dim, i, 0, static_cast<uint32_t>(d)});
+    symbolic.shape[d] = symbolise(
+        type.shape[d], {.kind = SymbolUse::Kind::root_dim, .place = i, .dim = static_cast<uint32_t>(d)});
   sources.push_back({Source::Kind::root, i});
   return make(symbolic, graph_.add_tensor_input(symbolic));
 }
@@ -91,25 +97,40 @@ const void* Recorder::attrs_of(const Record& record) {
   if (attrs_ready_ || !record.op->attrs_size) return attrs_.data();
   attrs_.resize(record.op->attrs_size);
   std::memcpy(attrs_.data(), record.attrs(), record.op->attrs_size);
-  const auto offset = [&](const void* field) {
-    return static_cast<uint32_t>(static_cast<const std::byte*>(field) - attrs_.data());
-  };
-  const auto symbol = [&](Dim& v) {
-    v = symbolise(v, {SymbolUse::Kind::attr_dim, origin_.ordinal, offset(&v)});
-  };
-  ir::for_each_field(
-      *record.op, attrs_.data(),
-      ir::Fields{[&](auto, Dim& v) { symbol(v); },
-                 [&](auto, Shape& v) {
-                   for (int i = 0; i < v.rank(); ++i) symbol(v[i]);
-                 },
-                 [&](auto, Scalar& v) {
-                   const int32_t id = graph_.symbols.add_symbol(v.number());
-                   uses.push_back({SymbolUse::Kind::attr_number, origin_.ordinal, offset(&v), 0, 0, id});
-                   v = Scalar::symbol(id, v.number());
-                 }});
+  symbolise_attrs(*record.op, {.place = origin_.ordinal});
   attrs_ready_ = true;
   return attrs_.data();
+}
+
+const void* Recorder::attrs_of(const Region& region, size_t call) {
+  const Region::Call& c = region.calls()[call];
+  record_ = nullptr;
+  attrs_.resize(c.op->attrs_size);
+  if (c.op->attrs_size) std::memcpy(attrs_.data(), region.attrs(c), c.op->attrs_size);
+  symbolise_attrs(*c.op, {.of_region = true, .place = regions_.at(&region), .index = c.attrs});
+  return attrs_.data();
+}
+
+// `use`: of the attributes' first byte.
+void Recorder::symbolise_attrs(const OpInfo& op, SymbolUse use) {
+  const auto at = [&](SymbolUse::Kind kind, const void* field) {
+    SymbolUse of_field = use;
+    of_field.kind = kind;
+    of_field.index += static_cast<uint32_t>(static_cast<const std::byte*>(field) - attrs_.data());
+    return of_field;
+  };
+  const auto symbol = [&](Dim& v) { v = symbolise(v, at(SymbolUse::Kind::attr_dim, &v)); };
+  ir::for_each_field(op, attrs_.data(),
+                     ir::Fields{[&](auto, Dim& v) { symbol(v); },
+                                [&](auto, Shape& v) {
+                                  for (int i = 0; i < v.rank(); ++i) symbol(v[i]);
+                                },
+                                [&](auto, Scalar& v) {
+                                  SymbolUse number = at(SymbolUse::Kind::attr_number, &v);
+                                  number.number = graph_.symbols.add_symbol(v.number());
+                                  uses.push_back(number);
+                                  v = Scalar::symbol(number.number, v.number());
+                                }});
 }
 
 TensorType Recorder::type_of(const Record& record, int i) {
@@ -119,8 +140,10 @@ TensorType Recorder::type_of(const Record& record, int i) {
   if (type.dtype != ScalarType::Undefined) return type;
   type = Emitter::type_of(record, i);
   for (int d = 0; d < type.shape.rank(); ++d)
-    type.shape[d] = symbolise(type.shape[d], {SymbolUse::Kind::type_dim, origin_.ordinal,
-                                              static_cast<uint32_t>(i), static_cast<uint32_t>(d)});
+    type.shape[d] = symbolise(type.shape[d], {.kind = SymbolUse::Kind::type_dim,
+                                              .place = origin_.ordinal,
+                                              .index = static_cast<uint32_t>(i),
+                                              .dim = static_cast<uint32_t>(d)});
   return type;
 }
 
@@ -293,12 +316,20 @@ void Recorder::emit_function(const Call& call, Tensor* results) {
 
 void Recorder::emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+  if (attrs.region) return emit_region_input(call, results);
   RG_ASSERT(attrs.record == origin_.record);
   const Slot& slot = attrs.record->slot(attrs.slot);
+  // A graph that is replayed into a Taper leaves the recomputation to the unpack: the value gets its place in the tape
+  // there.
+  const bool is_recomputed = slot.packed() && slot.packed()->hooks->region();
+  if (is_recomputed && !is_differentiable_) {
+    results[0] = slot.packed()->hooks->unpack(slot.packed()->payload);
+    return;
+  }
   if (!slot.value() && !slot.packed() && !slot.released)
     return;  // never returned: undefined in every run of this structure
-  user_ran_ |= slot.packed() != nullptr;
-  log.may_leave |= slot.packed() != nullptr;
+  user_ran_ |= slot.packed() && !is_recomputed;
+  log.may_leave |= slot.packed() && !is_recomputed;
   const TensorType type =
       type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
   const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
@@ -309,6 +340,35 @@ void Recorder::emit_unpack(const Call& call, Tensor* results) {
                      {},
                      static_cast<uint32_t>(offset)});
   ++rules.back().unpacks;
+  Call plain = call;
+  plain.attrs = nullptr;
+  ir::Node& node = append(plain, {&type, 1});
+  node.handle = input;
+  results[0] = make(type, node.first_result);
+}
+
+void Recorder::emit_region_input(const Call& call, Tensor* results) {
+  const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+  const Region& region = *attrs.region;
+  const auto i = static_cast<size_t>(attrs.slot);
+  const uint32_t place = regions_.at(&region), index = static_cast<uint32_t>(i);
+  if (std::ranges::count(recomputed, place) == 0) recomputed.push_back(place);
+  if (const Packed* packed = region.input_slot(i).packed()) {
+    if (packed->hooks->region()) {
+      results[0] = packed->hooks->unpack(packed->payload);
+      return;
+    }
+    user_ran_ = log.may_leave = true;
+  }
+  TensorType type = region.input_type(i);
+  for (int d = 0; d < type.shape.rank(); ++d)
+    type.shape[d] = symbolise(type.shape[d], {.kind = SymbolUse::Kind::type_dim,
+                                              .of_region = true,
+                                              .place = place,
+                                              .index = index,
+                                              .dim = static_cast<uint32_t>(d)});
+  const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
+  sources.push_back({Source::Kind::region, place, index});
   Call plain = call;
   plain.attrs = nullptr;
   ir::Node& node = append(plain, {&type, 1});

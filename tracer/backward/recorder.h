@@ -23,8 +23,9 @@ namespace retrograd::inline v0 {
 struct SymbolUse {
   enum class Kind : uint8_t { root_dim, type_dim, attr_dim, attr_number };
   Kind kind;
-  uint32_t place = 0;  // root or ordinal of the record
-  uint32_t index = 0;  // type: operand, then outputs; attr: offset in the attributes, in bytes
+  bool of_region = false;  // type: of an input; attr: of its calls
+  uint32_t place = 0;      // root or ordinal of the record or region
+  uint32_t index = 0;      // type: operand, then outputs; attr: offset in the attributes, in bytes
   uint32_t dim = 0;
   Dim size = 0;         // its replacement: a symbol, or the constant
   int32_t number = -1;  // attr_number: expression id
@@ -61,6 +62,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   Values values() const override { return Values::of_backward; }
   const void* attrs_of(const Record& record) override;
   TensorType type_of(const Record& record, int i) override;
+  const void* attrs_of(const Region& region, size_t call) override;
   void at(const Origin& origin) override;
   void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) override;
 
@@ -77,7 +79,8 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   std::vector<Source> sources;  // parallel to graph.inputs()
   std::vector<SymbolUse> uses;
   std::vector<LiveUse> lives;
-  std::vector<RuleRun> rules;  // the records that ran, in order
+  std::vector<uint32_t> recomputed;  // regions whose calls are in the graph
+  std::vector<RuleRun> rules;        // the records that ran, in order
   DriveLog log;
   std::vector<RefPtr<Hook>>
       inlined;  // traceable hooks: the key has their addresses, so they must live as long as the graph
@@ -88,6 +91,8 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   void emit_hook(const Call& call, Tensor* results);
   void emit_function(const Call& call, Tensor* results);
   void emit_unpack(const Call& call, Tensor* results);
+  void emit_region_input(const Call& call, Tensor* results);
+  void symbolise_attrs(const OpInfo& op, SymbolUse use);
   void emit_pack(const Call& call, const ir::Node& node);
   void detach_results(const Call& call, Tensor* results);
   void note(DriveLog::Kind kind, uint32_t index, int32_t value = 0, size_t count = 0);
@@ -98,6 +103,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   void follow(const Record& record);
 
   Walk& walk_;
+  std::unordered_map<const Region*, uint32_t> regions_;  // their numbers
   Origin origin_;
   std::unordered_map<int64_t, Dim> by_size_;                // symbol of a size at capture
   std::unordered_map<const void*, ir::ValueId> constants_;  // concrete tensors by cell

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tracer/backward/regions.h"
+
 namespace retrograd::inline v0 {
 namespace {
 
@@ -52,6 +54,8 @@ Trail::Trail(const BackwardRequest& request, Walk& walk)
     for (int i = r.operands; i-- > 0;) targets_.push_back(target_of(r.edge(i), walk));
     add_portrait(r);
   }
+  Reached reached = walk.reached();
+  regions_ = find_regions(reached);
   for (const Walk::Leaf& leaf : walk.leaves()) leaf_annotations_.push_back(annotations_of(*leaf.leaf));
   for (const Tensor& c : request.cotangents) cotangent_types_.push_back(c.impl().type());
   for (size_t k = 0; k < steps_.size(); ++k)
@@ -81,6 +85,7 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
   if (!same_question(request)) return false;
   reached.records.assign(steps_.size(), nullptr);
   reached.leaves.assign(leaf_annotations_.size(), nullptr);
+  reached.regions.clear();
   Record** const records = reached.records.data();  // avoids reading it again after each write
   TensorImpl** const leaves = reached.leaves.data();
   const auto leads_to = [records, leaves](const Edge& edge, const Target& target) {
@@ -122,6 +127,8 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
   reached.sizes = sizes;
   for (size_t i = 0; i < reached.leaves.size(); ++i)
     if (annotations_of(*reached.leaves[i]) != leaf_annotations_[i]) return false;
+  // Without regions, no annotation mentions one.
+  if (regions_ && find_regions(reached) != regions_) return false;
   return all_distinct(reached.leaves) && inputs_match(request, reached);
 }
 

@@ -61,7 +61,7 @@ class Trail {
   std::string leaf_difference(const Walk& walk) const;
 
   bool accumulate_, create_graph_, packs_, to_inputs_;
-  uint64_t cotangents_;
+  uint64_t cotangents_, regions_ = 0;
   std::vector<Target> roots_, inputs_;
   std::vector<Step> steps_;
   std::vector<Target> targets_;  // of the edges of each step, last operand first

@@ -9,6 +9,7 @@
 
 #include "engine/inplace.h"
 #include "engine/nesting.h"
+#include "engine/region.h"
 #include "engine/runner.h"
 #include "tracer/function/explain.h"
 #include "tracer/function/sized_function.h"
@@ -183,6 +184,7 @@ std::string_view why_eager() {
   if (autograd::DetectAnomalyGuard::is_enabled()) return "anomaly mode is on";
   if (FunctionCall::Observer::current()) return "inside another function that is called as it is";
   if (SubstitutionScope::is_open()) return "functional_call has replaced parameters around the call";
+  if (RegionLog::is_open()) return "a checkpoint around the call must see each operation";
   if (WriteWatcher::Scopes::innermost()) return "AllowMutationOnSavedTensors must see each write in place";
   return {};
 }

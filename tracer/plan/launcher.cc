@@ -2,6 +2,7 @@
 #include "tracer/plan/launcher.h"
 
 #include "engine/bookkeeping.h"
+#include "engine/region.h"
 #include "engine/rule.h"
 #include "tracer/plan/recordings.h"
 
@@ -29,7 +30,13 @@ class Few {
 
 }  // namespace
 
+Slot& SavedSlots::slot(uint64_t record, uint32_t index) const {
+  if (record >= kRegions) return regions[record - kRegions]->input_slot(index);
+  return records[record]->slot(static_cast<int>(index));
+}
+
 Tensor SavedSlots::value(uint64_t record, uint32_t index) const {
+  if (record >= kRegions) return regions[record - kRegions]->input(index);
   Record& r = *records[record];
   Slot& s = r.slot(static_cast<int>(index));
   return retain ? unpack(r, s) : unpack_and_release(r, s);

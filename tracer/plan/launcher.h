@@ -14,14 +14,18 @@
 
 namespace retrograd::inline v0 {
 
-/// The records of a tape whose slots a run reads; none for a run of a recorded function. `retain`: slots are not
-/// emptied.
+/// The records of a tape whose slots a run reads, and the regions whose inputs it reads; none for a run of a recorded
+/// function. `retain`: slots of records are not emptied.
 struct SavedSlots {
+  /// The place of the first region: they follow the records.
+  static constexpr uint32_t kRegions = uint32_t{1} << 31;
+
   std::span<Record* const> records = {};
+  std::span<Region* const> regions = {};
   bool retain = false;
 
-  Slot& slot(uint64_t record, uint32_t index) const { return records[record]->slot(static_cast<int>(index)); }
-  /// The saved value; a slot that is not retained is emptied.
+  Slot& slot(uint64_t record, uint32_t index) const;
+  /// The saved value; a slot of a record that is not retained is emptied.
   Tensor value(uint64_t record, uint32_t index) const;
 };
 

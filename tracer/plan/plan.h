@@ -38,7 +38,8 @@ struct Frame;
 /// also runs the nodes of such a graph on the CPU.
 Executor& executor_for(const ir::Graph& graph);
 
-/// The place of an input of kind slot: slot `index` of record `record` of a run, `offset` bytes from the record.
+/// The place of an input of kind slot: slot `index` of record `record` of a run, `offset` bytes from the record; or
+/// input `index` of a region (SavedSlots::kRegions), with offset 0.
 struct SlotPlace {
   uint32_t record, index, offset;
 };

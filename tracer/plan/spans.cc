@@ -69,7 +69,8 @@ void fold_unpacks(Program& program, std::span<const std::optional<SlotPlace>> sl
   size_t kept = 0;
   for (Step& s : steps) {
     const Step* before = kept ? &steps[kept - 1] : nullptr;
-    if (before && s.kind == StepKind::span && before->kind == StepKind::unpack && before->dying == 0) {
+    if (before && s.kind == StepKind::span && before->kind == StepKind::unpack && before->dying == 0 &&
+        slots[static_cast<size_t>(program.node(*before).handle)]->offset > 0) {
       if (int32_t* const operand = folded_operand(program, *before, s)) {
         int32_t* const dying = program.registers.data() + s.first_register + s.operands + s.results;
         int32_t* const dies = std::find(dying, dying + s.dying, *operand);
