@@ -99,6 +99,7 @@ class StandIn {
       tensor_ = function->present_value(self);
       link_like(self, tensor_.impl());
       copy_tangents(self, tensor_.impl());
+      if (RegionLog::is_open()) RegionLog::stands_for(tensor_.impl(), self);
       return;
     }
     const int64_t bytes = span_of(self).hint() * static_cast<int64_t>(element_size(self.dtype()));

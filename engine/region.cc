@@ -103,10 +103,18 @@ class Recomputation {
   std::vector<bool> needed_;    // empty: all
 };
 
-std::any Region::pack(const Tensor& tensor) {
+std::any Region::save(TensorImpl& value, const Record* owner) {
   RegionLog* const log = RegionLog::of(*this);
-  if (!log || log->is_suspended_) return tensor;
-  return log->save(tensor.impl());
+  if (log && !log->is_suspended_) return log->save(value, owner);
+  RefPtr<TensorImpl> kept = TensorImpl::make();
+  kept->alias(value);
+  return Tensor(std::move(kept));
+}
+
+std::vector<const Record*> Region::owners() const {
+  std::vector<const Record*> owners;
+  for (const std::shared_ptr<Holder>& holder : live_holders()) owners.push_back(holder->owner);
+  return owners;
 }
 
 Region::Value Region::value_of(const std::any& payload) {
@@ -152,7 +160,7 @@ Tensor Region::Holder::take(uint64_t backward) {
   return value;
 }
 
-Region::Holders Region::live_holders() {
+Region::Holders Region::live_holders() const {
   Holders live;
   for (const std::weak_ptr<Holder>& place : holders_)
     if (std::shared_ptr<Holder> holder = place.lock()) live.push_back(std::move(holder));

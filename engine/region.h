@@ -50,8 +50,9 @@ class Region final : public SavedTensorHooks {
 
   explicit Region(SourceLocation where) : where_(where) {}
 
-  /// Gives a holder while the region is open on this thread, else the tensor itself.
-  std::any pack(const Tensor& tensor) override;
+  /// Gives a holder while the region is open on this thread, else the tensor itself. `owner`: the record that saves it.
+  std::any save(TensorImpl& value, const Record* owner);
+  std::any pack(const Tensor& tensor) override { return save(tensor.impl(), nullptr); }
   Tensor unpack(const std::any& payload) override;
   Region* region() override { return this; }
 
@@ -70,6 +71,8 @@ class Region final : public SavedTensorHooks {
   const TensorType& input_type(size_t i) const { return inputs_[i].type; }
   /// An input, as it was: Error(version_mismatch) if it was written to.
   Tensor input(size_t i) const;
+  /// The records that save values of the region, null for another region that does; only those that still hold them.
+  std::vector<const Record*> owners() const;
   /// The value that a holder, which pack() gave, stands for.
   static Value value_of(const std::any& payload);
   /// The number of holders that are alive. With the last one the inputs go.
@@ -97,7 +100,7 @@ class Region final : public SavedTensorHooks {
 
   // Stands for a saved value. It lives in a slot; the region refers to it weakly.
   struct Holder {
-    Holder(Region& r, Value v) : region(r), value(v) { ++region.holders_alive_; }
+    Holder(Region& r, Value v, const Record* o) : region(r), value(v), owner(o) { ++region.holders_alive_; }
     ~Holder() {
       if (--region.holders_alive_ == 0 && !region.is_open_) region.drop_inputs();
     }
@@ -106,6 +109,7 @@ class Region final : public SavedTensorHooks {
 
     Region& region;  // kept alive by the slot
     const Value value;
+    const Record* const owner;  // null: another region; not dereferenced
     std::vector<std::pair<uint64_t, Tensor>> recomputed;  // by backward
   };
   using Holders = std::vector<std::shared_ptr<Holder>>;
@@ -121,7 +125,7 @@ class Region final : public SavedTensorHooks {
     bool is_stale() const;
   };
 
-  Holders live_holders();
+  Holders live_holders() const;
   void drop_inputs() noexcept;
   void make_hashes() noexcept;
   size_t input_at(Value value) const;
@@ -150,7 +154,7 @@ class RegionLog {
   ~RegionLog();
   RegionLog(const RegionLog&) = delete;
   /// A tensor is passed to the region, which has just been opened.
-  void pass(const TensorImpl& input);
+  void pass(TensorImpl& input);
   /// Ends the region. Passed inputs that a recomputation reads go through the default pair around the region.
   void close();
 
@@ -163,9 +167,9 @@ class RegionLog {
   static void begin(const retrograd::Call& call);
   static void end(const retrograd::Call& call, const Tensor* results);
   /// Another cell, on a storage of its own, shows the present value of `self`.
-  static void stands_for(const TensorImpl& stand_in, const TensorImpl& self);
+  static void stands_for(const TensorImpl& stand_in, TensorImpl& self);
   /// `self` was overwritten with the value of `result`, which has the same type.
-  static void wrote(const TensorImpl& self, const TensorImpl& result);
+  static void wrote(const TensorImpl& self, TensorImpl& result);
 
   /// While a region is recomputed, its log, if it is still open, knows what that gives by the first calls.
   class Recomputing {
@@ -200,19 +204,19 @@ class RegionLog {
 
   static RegionLog* of(const Region& region);
   static Place place_of(const TensorImpl& cell);
-  Value read(const TensorImpl& cell);
-  Value value_of(const TensorImpl& cell);
-  Value add_input(const TensorImpl& cell);
+  Value read(TensorImpl& cell);
+  Value value_of(TensorImpl& cell);
+  Value add_input(TensorImpl& cell);
   Value add_call(const OpInfo& op, std::span<const Value> operands, const void* attrs, size_t results,
                  SourceLocation where);
   Value add_part(const OpInfo& op, std::span<const Value> operands, const TensorImpl& part, const Root& root);
   Root* root_of(const TensorImpl& cell, uint32_t version);
   void set_root(const TensorImpl& cell, Value value);
   void note_results(const retrograd::Call& call, const Tensor* results);
-  void note_write(const TensorImpl& self, const TensorImpl& result);
+  void note_write(const TensorImpl& self, TensorImpl& result);
   void bind(const TensorImpl& cell, Value value) { values_.insert_or_assign(place_of(cell), value); }
-  std::any save(const TensorImpl& cell);
-  std::any save(Value value, size_t run, size_t started);
+  std::any save(TensorImpl& cell, const Record* owner);
+  std::any save(Value value, const Record* owner, size_t run, size_t started);
   void pack_inputs();
   void pack_input(Region::Input& input) const;
   void end_region() noexcept;

@@ -24,7 +24,7 @@ RegionLog::~RegionLog() {
   if (pair_) end_region();
 }
 
-void RegionLog::pass(const TensorImpl& input) {
+void RegionLog::pass(TensorImpl& input) {
   Region::Input& known = region_->inputs_[region_->input_at(value_of(input))];
   known.is_passed = true;
   known.first_call = SIZE_MAX;
@@ -66,10 +66,10 @@ void RegionLog::pack_input(Region::Input& input) const {
     const NoGradGuard no_grad;
     const detail::NoDefaultHooks no_hooks;
     const CallScope::Suspend users_own_lines;
-    packed->payload = around ? around->save(around->value_of(*cell), outer_calls_, outer_calls_)
+    packed->payload = around ? around->save(around->value_of(*cell), nullptr, outer_calls_, outer_calls_)
                              : outer_pair_->pack(Tensor(cell));
   }
-  if (cell->storage()->version() != input.slot.version)
+  if (cell->storage() && cell->storage()->version() != input.slot.version)
     fail(Category::hook_forbidden, "checkpoint", "a pack hook modified an input of the region in place",
          region_->where_);
   if (const auto* payload = std::any_cast<Tensor>(&packed->payload);
@@ -91,7 +91,7 @@ void RegionLog::begin(const Call& call) {
     if (log->is_suspended_) continue;
     std::vector<Value> operands;
     operands.reserve(call.operands.size());
-    for (const TensorImpl* x : call.operands) operands.push_back(x ? log->read(*x) : Region::kAbsent);
+    for (TensorImpl* x : call.operands) operands.push_back(x ? log->read(*x) : Region::kAbsent);
     log->pending_ = std::move(operands);
   }
 }
@@ -133,13 +133,17 @@ Region::Value RegionLog::add_call(const OpInfo& op, std::span<const Value> opera
 // ---- values ---------------------------------------------------------------------------------------------------------
 
 RegionLog::Place RegionLog::place_of(const TensorImpl& cell) {
-  const Storage& memory = *cell.storage();
   Place place{0, 1};
   const auto fold = [&](uint64_t word) {
     place.first = fold_hash(place.first, word);
     place.second = fold_hash(place.second, ~word);
   };
-  fold(uint64_t{memory.identity()} << 32 | memory.version());
+  if (!cell.storage()) {  // of a graph, without a layout
+    fold(cell.graph);
+    fold(~static_cast<uint64_t>(cell.value_id));
+    return place;
+  }
+  fold(uint64_t{cell.storage()->identity()} << 32 | cell.storage()->version());
   fold(static_cast<uint64_t>(cell.dtype()) << 8 | static_cast<uint64_t>(cell.rank()));
   fold(static_cast<uint64_t>(cell.storage_offset()));
   for (int i = 0; i < cell.rank(); ++i) {
@@ -149,7 +153,7 @@ RegionLog::Place RegionLog::place_of(const TensorImpl& cell) {
   return place;
 }
 
-Region::Value RegionLog::read(const TensorImpl& cell) {
+Region::Value RegionLog::read(TensorImpl& cell) {
   const Value value = value_of(cell);
   if (value < passed_) {
     size_t& first = region_->inputs_[static_cast<size_t>(value)].first_call;
@@ -158,10 +162,10 @@ Region::Value RegionLog::read(const TensorImpl& cell) {
   return value;
 }
 
-Region::Value RegionLog::value_of(const TensorImpl& cell) {
+Region::Value RegionLog::value_of(TensorImpl& cell) {
   const Place place = place_of(cell);
   if (const auto known = values_.find(place); known != values_.end()) return known->second;
-  const Root* const root = root_of(cell, cell.storage()->version());
+  const Root* const root = cell.storage() ? root_of(cell, cell.storage()->version()) : nullptr;
   const Value value =
       root ? add_part(basic::as_strided_op(), {&root->value, 1}, cell, *root) : add_input(cell);
   values_.emplace(place, value);
@@ -176,6 +180,7 @@ RegionLog::Root* RegionLog::root_of(const TensorImpl& cell, uint32_t version) {
 }
 
 void RegionLog::set_root(const TensorImpl& cell, Value value) {
+  if (!cell.storage()) return;
   if (!cell.is_contiguous()) {
     roots_.erase(cell.storage()->identity());
     return;
@@ -194,33 +199,36 @@ Region::Value RegionLog::add_part(const OpInfo& op, std::span<const Value> opera
   return add_call(op, operands, &geometry, 1, region_->where_);
 }
 
-Region::Value RegionLog::add_input(const TensorImpl& cell) {
+Region::Value RegionLog::add_input(TensorImpl& cell) {
   Region& r = *region_;
-  RefPtr<TensorImpl> kept = TensorImpl::make();
-  kept->alias(cell);
+  RefPtr<TensorImpl> kept(&cell);
+  if (cell.storage()) {
+    kept = TensorImpl::make();
+    kept->alias(cell);
+  }
   Region::Input& input = r.inputs_.emplace_back();
   input.value = r.values_++;
   input.first_call = r.calls_.size();
   input.type = cell.type();
-  input.slot.version = cell.storage()->version();
+  input.slot.version = cell.storage() ? cell.storage()->version() : 0;
   input.slot.keep(std::move(kept));
   return input.value;
 }
 
 // ---- writes in place ------------------------------------------------------------------------------------------------
 
-void RegionLog::stands_for(const TensorImpl& stand_in, const TensorImpl& self) {
+void RegionLog::stands_for(const TensorImpl& stand_in, TensorImpl& self) {
   for (RegionLog* log = innermost_; log; log = log->outer_)
     if (!log->is_suspended_) log->values_.insert_or_assign(place_of(stand_in), log->value_of(self));
 }
 
-void RegionLog::wrote(const TensorImpl& self, const TensorImpl& result) {
+void RegionLog::wrote(const TensorImpl& self, TensorImpl& result) {
   for (RegionLog* log = innermost_; log; log = log->outer_)
     if (!log->is_suspended_) log->note_write(self, result);
 }
 
 // The memory has the layout of its root, also where the result has another.
-void RegionLog::note_write(const TensorImpl& self, const TensorImpl& result) {
+void RegionLog::note_write(const TensorImpl& self, TensorImpl& result) {
   const Value value = value_of(result);
   const uint32_t version = self.storage()->version();
   const bool has_layout_of_result =
@@ -246,17 +254,17 @@ void RegionLog::note_write(const TensorImpl& self, const TensorImpl& result) {
 // ---- saved values ---------------------------------------------------------------------------------------------------
 
 // What the last call has given is there once that call has run; all else, once it is started.
-std::any RegionLog::save(const TensorImpl& cell) {
+std::any RegionLog::save(TensorImpl& cell, const Record* owner) {
   const Value value = value_of(cell);
   const size_t calls = region_->calls_.size();
   const bool is_last_result = calls > 0 && value >= region_->calls_.back().first_result &&
                               value < region_->calls_.back().first_result + region_->calls_.back().results;
-  return save(value, is_last_result || calls == 0 ? calls : calls - 1, calls);
+  return save(value, owner, is_last_result || calls == 0 ? calls : calls - 1, calls);
 }
 
-std::any RegionLog::save(Value value, size_t run, size_t started) {
+std::any RegionLog::save(Value value, const Record* owner, size_t run, size_t started) {
   Region& r = *region_;
-  auto holder = std::make_shared<Region::Holder>(r, value);
+  auto holder = std::make_shared<Region::Holder>(r, value, owner);
   r.holders_.push_back(holder);
   r.run_ = std::max(r.run_, run);
   r.started_ = std::max(r.started_, started);

@@ -10,6 +10,7 @@
 
 #include "engine/bookkeeping.h"
 #include "engine/hash.h"
+#include "engine/region.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -268,7 +269,9 @@ void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<Save
     const detail::NoDefaultHooks no_hooks;
     CallScope::Suspend users_own_lines;
     const UnknownLayouts off(false);
-    if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function) {
+    if (Region* const region = hooks->region()) {
+      packed->payload = region->save(value, &owner);
+    } else if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function) {
       TensorImpl* operand = plain.get();
       PackAttrs attrs{{}, hooks.get(), &owner, &slot, &packed->payload};
       emitter.emit({&ops::pack, {&operand, 1}, &attrs, owner.where(), 0}, nullptr);

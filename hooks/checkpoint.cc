@@ -11,7 +11,7 @@ namespace retrograd::inline v0 {
 namespace detail {
 
 CheckpointScope::CheckpointScope(const CheckpointOptions& options, SourceLocation where) {
-  if (!GradMode::is_enabled() || Emitter::current().is_symbolic()) return;
+  if (!GradMode::is_enabled() || Emitter::current().values() == Emitter::Values::of_backward) return;
   const auto* const overridden = OpenScopes<CheckpointEarlyStopGuard::Setting>::innermost();
   log_ = std::make_unique<RegionLog>(overridden ? overridden->enabled : options.early_stop, where);
 }

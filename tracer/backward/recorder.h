@@ -22,7 +22,7 @@ namespace retrograd::inline v0 {
 /// One place where a symbol (or a constant 0 or 1) was read.
 struct SymbolUse {
   enum class Kind : uint8_t { root_dim, type_dim, attr_dim, attr_number };
-  Kind kind;
+  Kind kind = Kind::root_dim;
   bool of_region = false;  // type: of an input; attr: of its calls
   uint32_t place = 0;      // root or ordinal of the record or region
   uint32_t index = 0;      // type: operand, then outputs; attr: offset in the attributes, in bytes

@@ -181,6 +181,12 @@ ir::ValueId FunctionRecorder::read(const Tensor& tensor, bool has_history) {
   return inputs_.of_saved(number, cell.type());
 }
 
+void FunctionRecorder::note_users(const Tensor& tensor, const std::vector<const Record*>& users) {
+  if (tensor.impl().graph == id_) return;
+  const int32_t number = forward_->index_of_saved(tensor, nullptr);
+  for (const Record* user : users) reads_.users.emplace_back(number, user);
+}
+
 // Comparing layouts may add to the table. When the recording is over, other threads read that of the graph.
 int32_t FunctionRecorder::index_of_saved(const Tensor& tensor, const Record* user) {
   if (saved_.is_finished() && !later_symbols_) later_symbols_ = graph_.symbols;

@@ -136,6 +136,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   ir::ValueId read(const Tensor& tensor, bool has_history);
   /// Nodes have been appended: whether the last one is in the history of its results.
   void note_node(bool has_history);
+  /// In a backward: these records, besides those that read it, use the saved value of the forward that `tensor` is.
+  void note_users(const Tensor& tensor, const std::vector<const Record*>& users);
   bool is_differentiable(size_t node) const { return !no_grad_[node]; }
   /// The cell represents a value of the forward.
   void note_made(const Tensor& value) { made(value); }

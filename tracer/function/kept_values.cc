@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/region.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -49,6 +50,8 @@ class Holders {
       hold(slot.value());
       if (!slot.packed()) continue;
       if (const Tensor* payload = std::any_cast<Tensor>(&slot.packed()->payload)) hold(*payload);
+      if (const Region* region = slot.packed()->hooks->region(); region && regions_.insert(region).second)
+        for (size_t k = 0; k < region->input_count(); ++k) hold(region->input_slot(k).value());
     }
     for (int i = 0; i < record.operands; ++i) hold(record.edge(i));
     if (!record.hooks) return;
@@ -57,6 +60,7 @@ class Holders {
 
   std::unordered_map<const TensorImpl*, size_t> counts_;
   std::unordered_set<const Record*> seen_;
+  std::unordered_set<const Region*> regions_;
   std::vector<Record*> records_;
 };
 

@@ -1,6 +1,7 @@
 // See tracer/function/pack_calls.h.
 #include "tracer/function/pack_calls.h"
 
+#include "engine/region.h"
 #include "tracer/function/function_recorder.h"
 #include "tracer/function/opaque_value.h"
 
@@ -125,9 +126,28 @@ void PackCalls::note_saved(const Storage& memory) {
   if (read_outside_.insert(root->input).second) of_.reads().saved_outside.push_back(root->input);
 }
 
+// A recomputation in a backward reads values of the forward: they must last until the last record that needs one.
+Tensor PackCalls::region_input(Region& region, size_t i) {
+  const Slot& slot = region.input_slot(i);
+  TensorImpl* const value = slot.value();
+  const bool is_kept = value && value->storage() && is_unchanged(*value->storage(), slot.version);
+  const Tensor input = is_kept ? Tensor(RefPtr<TensorImpl>(value)) : region.input(i);
+  if (is_kept) note_saved(*value->storage());
+  if (of_.forward()) of_.note_users(input, region.owners());
+  return input;
+}
+
 void PackCalls::emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+  if (attrs.region) {
+    results[0] = region_input(*attrs.region, static_cast<size_t>(attrs.slot));
+    return;
+  }
   Slot& slot = attrs.record->slot(attrs.slot);
+  if (slot.packed() && slot.packed()->hooks->region()) {
+    results[0] = slot.packed()->hooks->unpack(slot.packed()->payload);
+    return;
+  }
   const Packing* const from = find(slot);
   TensorImpl* const value = slot.value();
   VersionNotes& versions = of_.host().versions();

@@ -24,6 +24,7 @@ class PackCalls {
   void emit_unpack(const Call& call, Tensor* results);
 
  private:
+  Tensor region_input(Region& region, size_t i);
   // A packed value.
   struct Packing {
     ir::ValueId value;
