@@ -55,7 +55,7 @@ void emit_pack(const Call& call, Tensor*) {
 
 void emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
-  results[0] = attrs.region ? attrs.region->input(static_cast<size_t>(attrs.slot))
+  results[0] = attrs.region ? attrs.region->kept(static_cast<size_t>(attrs.slot))
                             : unpack(*attrs.record, attrs.record->slot(attrs.slot));
 }
 

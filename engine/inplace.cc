@@ -10,7 +10,7 @@
 #include "engine/geometry.h"
 #include "engine/named_call.h"
 #include "engine/recording.h"
-#include "engine/region.h"
+#include "engine/region_log.h"
 #include "engine/runner.h"
 #include "engine/striped_lock.h"
 #include "engine/tape.h"

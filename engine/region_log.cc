@@ -1,21 +1,36 @@
-// RegionLog: see engine/region.h. Start reading at begin(), end() and value_of().
+// RegionLog: see engine/region_log.h. Start reading at begin(), end() and value_of().
+#include "engine/region_log.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 #include "engine/basic_ops.h"
+#include "engine/bookkeeping.h"
 #include "engine/geometry.h"
-#include "engine/region.h"
-#include "engine/tape.h"
 
 namespace retrograd::inline v0 {
+namespace {
 
-RegionLog::RegionLog(bool early_stop, SourceLocation where)
-    : region_(RefPtr<Region>::adopt(new Region(where))),
+RefPtr<TensorImpl> alias_of(const TensorImpl& cell) {
+  RefPtr<TensorImpl> alias = TensorImpl::make();
+  alias->alias(cell);
+  return alias;
+}
+
+int64_t bytes_of(const TensorImpl& cell) {
+  return cell.numel().hint() * static_cast<int64_t>(element_size(cell.dtype()));
+}
+
+}  // namespace
+
+RegionLog::RegionLog(Region::Recompute how, bool early_stop, DecideSave decide, SourceLocation where)
+    : region_(RefPtr<Region>::adopt(new Region(how, where))),
       outer_(innermost_),
       outer_calls_(outer_ ? outer_->region_->calls_.size() : 0),
       early_stop_(early_stop),
-      outer_pair_(default_saved_tensor_hooks()) {
+      outer_pair_(default_saved_tensor_hooks()),
+      decide_(std::move(decide)) {
   pair_.emplace(RefPtr<SavedTensorHooks>(region_.get()), where);
   innermost_ = this;
 }
@@ -25,57 +40,51 @@ RegionLog::~RegionLog() {
 }
 
 void RegionLog::pass(TensorImpl& input) {
-  Region::Input& known = region_->inputs_[region_->input_at(value_of(input))];
-  known.is_passed = true;
-  known.first_call = SIZE_MAX;
-  passed_ = region_->values_;
+  region_->kept_[region_->kept_at(value_of(input))].is_passed = true;
 }
 
 void RegionLog::close() {
   end_region();
-  if (outer_pair_) pack_inputs();
+  for (Region::Kept& kept : region_->kept_)
+    if (outer_pair_ && kept.is_passed && kept.slot.value() && !kept.is_stale()) pack(kept, outer_pair_);
 }
 
-// Inputs that no recomputation reads are dropped.
 void RegionLog::end_region() noexcept {
   pair_.reset();
-  innermost_ = outer_;
+  for (RegionLog** log = &innermost_; *log; log = &(*log)->outer_)
+    if (*log == this) {
+      *log = outer_;
+      break;
+    }
   Region& r = *region_;
-  if (!early_stop_) r.run_ = r.started_ = r.calls_.size();
+  if (r.how_ == Region::Recompute::on_demand || !early_stop_) r.run_ = r.started_ = r.calls_.size();
   r.is_open_ = false;
-  if (r.holders_alive() == 0) return r.drop_inputs();
-  for (Region::Input& input : r.inputs_)
-    if (!input.is_saved && input.first_call >= r.run_) input.slot.clear();
+  r.drop_kept();
   r.make_hashes();
 }
 
-void RegionLog::pack_inputs() {
-  for (Region::Input& input : region_->inputs_)
-    if (input.is_passed && input.slot.value() && !input.is_stale()) pack_input(input);
-}
-
-// An inner region's inputs are saved values of the outer one: as of where the inner one begins.
-void RegionLog::pack_input(Region::Input& input) const {
-  const Region* const region = outer_pair_->region();
+// What is passed to an inner region is a saved value of the outer one, as of where the inner one begins.
+void RegionLog::pack(Region::Kept& kept, const RefPtr<SavedTensorHooks>& pair) const {
+  const Region* const region = pair->region();
   RegionLog* const around = region ? of(*region) : nullptr;
-  const RefPtr<TensorImpl> cell(input.slot.value());
+  const RefPtr<TensorImpl> cell(kept.slot.value());
   auto packed = std::make_unique<Packed>();
-  packed->hooks = outer_pair_;
-  packed->type = input.type;
+  packed->hooks = pair;
+  packed->type = kept.type;
   {
     const NoGradGuard no_grad;
     const detail::NoDefaultHooks no_hooks;
     const CallScope::Suspend users_own_lines;
     packed->payload = around ? around->save(around->value_of(*cell), nullptr, outer_calls_, outer_calls_)
-                             : outer_pair_->pack(Tensor(cell));
+                             : pair->pack(Tensor(cell));
   }
-  if (cell->storage() && cell->storage()->version() != input.slot.version)
-    fail(Category::hook_forbidden, "checkpoint", "a pack hook modified an input of the region in place",
+  if (cell->storage() && cell->storage()->version() != kept.slot.version)
+    fail(Category::hook_forbidden, "checkpoint", "a pack hook modified a tensor that the region keeps",
          region_->where_);
   if (const auto* payload = std::any_cast<Tensor>(&packed->payload);
       payload && payload->defined() && payload->impl().storage() == cell->storage())
     packed->aliased = cell->storage();
-  input.slot.keep(std::move(packed));
+  kept.slot.keep(std::move(packed));
 }
 
 RegionLog* RegionLog::of(const Region& region) {
@@ -89,9 +98,10 @@ RegionLog* RegionLog::of(const Region& region) {
 void RegionLog::begin(const Call& call) {
   for (RegionLog* log = innermost_; log; log = log->outer_) {
     if (log->is_suspended_) continue;
-    std::vector<Value> operands;
+    log->begin_segment_if_due();
+    std::vector<std::pair<Value, TensorImpl*>> operands;
     operands.reserve(call.operands.size());
-    for (TensorImpl* x : call.operands) operands.push_back(x ? log->read(*x) : Region::kAbsent);
+    for (TensorImpl* x : call.operands) operands.emplace_back(x ? log->read(*x) : Region::kAbsent, x);
     log->pending_ = std::move(operands);
   }
 }
@@ -102,13 +112,18 @@ void RegionLog::end(const Call& call, const Tensor* results) {
 }
 
 void RegionLog::note_results(const Call& call, const Tensor* results) {
-  Value value = add_call(*call.op, pending_, call.attrs, static_cast<size_t>(call.outputs), call.where);
-  for (int i = 0; i < call.outputs; ++i, ++value) {
+  std::vector<Value> operands;
+  operands.reserve(pending_.size());
+  for (const auto& [value, cell] : pending_) operands.push_back(value);
+  const Value first =
+      add_call(*call.op, operands, call.attrs, static_cast<size_t>(call.outputs), call.where);
+  for (int i = 0; i < call.outputs; ++i) {
     if (!results[i].defined()) continue;
     const TensorImpl& cell = results[i].impl();
-    values_.insert_or_assign(place_of(cell), value);
-    if (!call.op->is(Trait::view)) set_root(cell, value);
+    values_.insert_or_assign(place_of(cell), first + i);
+    if (!call.op->is(Trait::view)) set_root(cell, first + i);
   }
+  if (decide_) decide(call, first, results);
 }
 
 Region::Value RegionLog::add_call(const OpInfo& op, std::span<const Value> operands, const void* attrs,
@@ -116,21 +131,34 @@ Region::Value RegionLog::add_call(const OpInfo& op, std::span<const Value> opera
   constexpr size_t kAlignment = alignof(std::max_align_t);
   Region& r = *region_;
   const size_t begin = (r.attrs_.size() + kAlignment - 1) / kAlignment * kAlignment;
-  if (begin + op.attrs_size > UINT32_MAX || r.operands_.size() + operands.size() > UINT32_MAX ||
-      r.values_ > INT32_MAX - static_cast<Value>(results))
+  if (begin + op.attrs_size > UINT32_MAX || r.operands_.size() + operands.size() > UINT32_MAX)
     fail(Category::unsupported, "checkpoint", "the region has too many calls. Hint: make several regions",
          r.where_);
   r.attrs_.resize(begin + op.attrs_size);
   if (op.attrs_size) std::memcpy(r.attrs_.data() + begin, attrs, op.attrs_size);
   const auto first = static_cast<uint32_t>(r.operands_.size());
   r.operands_.insert(r.operands_.end(), operands.begin(), operands.end());
+  const Value first_result = new_values(results);
   r.calls_.push_back({&op, static_cast<uint32_t>(begin), first, static_cast<uint16_t>(operands.size()),
-                      static_cast<uint16_t>(results), r.values_, where});
-  r.values_ += static_cast<Value>(results);
-  return r.calls_.back().first_result;
+                      static_cast<uint16_t>(results), first_result, where});
+  return first_result;
 }
 
 // ---- values ---------------------------------------------------------------------------------------------------------
+
+Region::Value RegionLog::new_values(size_t count) {
+  std::vector<int32_t>& kept_of = region_->kept_of_;
+  if (kept_of.size() + count > INT32_MAX)
+    fail(Category::unsupported, "checkpoint", "the region has too many values. Hint: make several regions",
+         region_->where_);
+  const auto first = static_cast<Value>(kept_of.size());
+  kept_of.resize(kept_of.size() + count, -1);
+  if (decide_) {
+    is_saved_.resize(kept_of.size());
+    segment_of_.resize(kept_of.size(), segment());
+  }
+  return first;
+}
 
 RegionLog::Place RegionLog::place_of(const TensorImpl& cell) {
   Place place{0, 1};
@@ -153,12 +181,15 @@ RegionLog::Place RegionLog::place_of(const TensorImpl& cell) {
   return place;
 }
 
+// The value of an operand of the next call. What an earlier segment made is kept.
 Region::Value RegionLog::read(TensorImpl& cell) {
   const Value value = value_of(cell);
-  if (value < passed_) {
-    size_t& first = region_->inputs_[static_cast<size_t>(value)].first_call;
-    first = std::min(first, region_->calls_.size());
+  if (decide_ && region_->kept_of_[static_cast<size_t>(value)] < 0 &&
+      segment_of_[static_cast<size_t>(value)] != segment()) {
+    keep(value, cell);
+    bytes_crossing_ += bytes_of(cell);
   }
+  note_reader(value, region_->calls_.size());
   return value;
 }
 
@@ -166,8 +197,8 @@ Region::Value RegionLog::value_of(TensorImpl& cell) {
   const Place place = place_of(cell);
   if (const auto known = values_.find(place); known != values_.end()) return known->second;
   const Root* const root = cell.storage() ? root_of(cell, cell.storage()->version()) : nullptr;
-  const Value value =
-      root ? add_part(basic::as_strided_op(), {&root->value, 1}, cell, *root) : add_input(cell);
+  Value value = root ? add_part(basic::as_strided_op(), {&root->value, 1}, cell, *root) : new_values(1);
+  if (!root) keep(value, cell);
   values_.emplace(place, value);
   return value;
 }
@@ -185,34 +216,95 @@ void RegionLog::set_root(const TensorImpl& cell, Value value) {
     roots_.erase(cell.storage()->identity());
     return;
   }
-  RefPtr<TensorImpl> layout = TensorImpl::make();
-  layout->alias(cell);
+  RefPtr<TensorImpl> layout = alias_of(cell);
   layout->set_storage(nullptr);
   roots_.insert_or_assign(cell.storage()->identity(),
                           Root{value, cell.storage()->version(), std::move(layout)});
 }
 
-// A call of as_strided or as_strided_scatter, for a part of what a memory holds.
+// A call of as_strided or as_strided_scatter, for a part of what a memory holds. It is recomputed, and what it reads can
+// be kept if that is still in the memory of `part`.
 Region::Value RegionLog::add_part(const OpInfo& op, std::span<const Value> operands, const TensorImpl& part,
                                   const Root& root) {
   const ops::Geometry geometry = ops::geometry_of(part, *root.cell);
+  if (decide_ && part.storage()->version() == root.version) {
+    const RefPtr<TensorImpl> whole = alias_of(*root.cell);
+    whole->set_storage(part.storage());
+    const bool crosses = segment_of_[static_cast<size_t>(root.value)] != segment();
+    if (crosses && region_->kept_of_[static_cast<size_t>(root.value)] < 0) keep(root.value, *whole);
+    keep_if_saved(root.value, *whole);
+  }
+  for (Value v : operands) note_reader(v, region_->calls_.size());
   return add_call(op, operands, &geometry, 1, region_->where_);
 }
 
-Region::Value RegionLog::add_input(TensorImpl& cell) {
+// ---- kept tensors ---------------------------------------------------------------------------------------------------
+
+void RegionLog::keep(Value value, TensorImpl& cell, const RefPtr<SavedTensorHooks>& pair) {
   Region& r = *region_;
-  RefPtr<TensorImpl> kept(&cell);
-  if (cell.storage()) {
-    kept = TensorImpl::make();
-    kept->alias(cell);
+  r.kept_of_[static_cast<size_t>(value)] = static_cast<int32_t>(r.kept_.size());
+  Region::Kept& kept = r.kept_.emplace_back();
+  kept.value = value;
+  kept.first_segment = kept.last_segment = segment();
+  kept.type = cell.type();
+  kept.slot.version = cell.storage() ? cell.storage()->version() : 0;
+  kept.slot.keep(cell.storage() ? alias_of(cell) : RefPtr<TensorImpl>(&cell));
+  if (pair) pack(kept, pair);
+  r.kept_bytes_ += bytes_of(cell);
+}
+
+void RegionLog::keep_if_saved(Value value, TensorImpl& cell) {
+  const auto v = static_cast<size_t>(value);
+  if (decide_ && is_saved_[v] && region_->kept_of_[v] < 0) keep(value, cell);
+}
+
+void RegionLog::note_reader(Value value, size_t call) {
+  const int32_t at = region_->kept_of_[static_cast<size_t>(value)];
+  if (at < 0) return;
+  Region::Kept& kept = region_->kept_[static_cast<size_t>(at)];
+  kept.first_call = std::min(kept.first_call, call);
+  kept.last_segment = segment();
+}
+
+// `accumulate` may have overwritten its operands.
+void RegionLog::decide(const Call& call, Value first, const Tensor* results) {
+  is_suspended_ = true;  // what the policy calls is no part of the region
+  SaveDecision decision;
+  try {
+    decision = decide_(*region_, &call, {}, std::span(results, static_cast<size_t>(call.outputs)));
+  } catch (...) {
+    is_suspended_ = false;
+    throw;
   }
-  Region::Input& input = r.inputs_.emplace_back();
-  input.value = r.values_++;
-  input.first_call = r.calls_.size();
-  input.type = cell.type();
-  input.slot.version = cell.storage() ? cell.storage()->version() : 0;
-  input.slot.keep(std::move(kept));
-  return input.value;
+  is_suspended_ = false;
+  for (int i = 0; i < call.outputs; ++i) {
+    is_saved_[static_cast<size_t>(first + i)] = decision.is_saved;
+    if (decision.pair && results[i].defined()) keep(first + i, results[i].impl(), decision.pair);
+  }
+  if (decision.is_saved || decision.pair || call.op == &ops::accumulate) return;
+  for (const auto& [value, cell] : pending_)
+    if (cell) keep_if_saved(value, *cell);
+}
+
+void RegionLog::name(const Tensor& value, std::string_view name) {
+  for (RegionLog* log = innermost_; log; log = log->outer_) {
+    if (!log->decide_ || log->is_suspended_) continue;
+    const Value v = log->value_of(value.impl());
+    const SaveDecision decision = log->decide_(*log->region_, nullptr, name, {&value, 1});
+    if (log->region_->kept_of_[static_cast<size_t>(v)] >= 0) continue;
+    log->is_saved_[static_cast<size_t>(v)] = decision.is_saved;
+    if (decision.pair) log->keep(v, value.impl(), decision.pair);
+  }
+}
+
+// A segment ends when its saved values are as large as all that later segments read of earlier ones: then neither is
+// much of the memory that the last segment needs in a backward. Few values are not worth a segment.
+void RegionLog::begin_segment_if_due() {
+  constexpr size_t kFew = 16;
+  if (!decide_ || saves_in_segment_ < kFew || bytes_in_segment_ < bytes_crossing_) return;
+  region_->holders_alive_.emplace_back(0);
+  saves_in_segment_ = 0;
+  bytes_in_segment_ = 0;
 }
 
 // ---- writes in place ------------------------------------------------------------------------------------------------
@@ -229,25 +321,28 @@ void RegionLog::wrote(const TensorImpl& self, TensorImpl& result) {
 
 // The memory has the layout of its root, also where the result has another.
 void RegionLog::note_write(const TensorImpl& self, TensorImpl& result) {
-  const Value value = value_of(result);
+  const Value value = read(result);
   const uint32_t version = self.storage()->version();
-  const bool has_layout_of_result =
-      std::ranges::equal(std::span(self.strides(), static_cast<size_t>(self.rank())),
-                         std::span(result.strides(), static_cast<size_t>(self.rank())));
+  const auto strides = [](const TensorImpl& x) { return std::span(x.strides(), static_cast<size_t>(x.rank())); };
+  const bool has_layout_of_result = result.storage() && std::ranges::equal(strides(self), strides(result));
   if (has_layout_of_result) values_.insert_or_assign(place_of(self), value);
   Root* const root = root_of(self, version - 1);
   if (!root) {
     if (has_layout_of_result && self.storage_offset() == 0 && self.is_contiguous() &&
-        self.contiguous_numel() * static_cast<int64_t>(element_size(self.dtype())) ==
-            self.storage()->nbytes())
+        bytes_of(self) == self.storage()->nbytes())
       set_root(self, value);
     return;
   }
-  const Value parts[] = {root->value, value};
   const bool is_all = self.shape().is_same(root->cell->shape()) && self.is_contiguous() &&
                       self.storage_offset() == root->cell->storage_offset();
-  root->value =
-      is_all && has_layout_of_result ? value : add_part(basic::as_strided_scatter_op(), parts, self, *root);
+  const Value parts[] = {root->value, value};
+  if (is_all && has_layout_of_result)
+    root->value = value;
+  else if (!decide_ || region_->kept_of_[static_cast<size_t>(root->value)] >= 0 ||
+           segment_of_[static_cast<size_t>(root->value)] == segment())
+    root->value = add_part(basic::as_strided_scatter_op(), parts, self, *root);
+  else  // overwritten before it could be kept: the memory holds an input from now on
+    return void(roots_.erase(self.storage()->identity()));
   root->version = version;
 }
 
@@ -255,21 +350,25 @@ void RegionLog::note_write(const TensorImpl& self, TensorImpl& result) {
 
 // What the last call has given is there once that call has run; all else, once it is started.
 std::any RegionLog::save(TensorImpl& cell, const Record* owner) {
-  const Value value = value_of(cell);
-  const size_t calls = region_->calls_.size();
-  const bool is_last_result = calls > 0 && value >= region_->calls_.back().first_result &&
-                              value < region_->calls_.back().first_result + region_->calls_.back().results;
-  return save(value, owner, is_last_result || calls == 0 ? calls : calls - 1, calls);
+  const Value value = read(cell);
+  keep_if_saved(value, cell);
+  const std::vector<Region::Call>& calls = region_->calls_;
+  const bool is_last_result = !calls.empty() && value >= calls.back().first_result &&
+                              value < calls.back().first_result + calls.back().results;
+  if (region_->kept_of_[static_cast<size_t>(value)] < 0) bytes_in_segment_ += bytes_of(cell);
+  return save(value, owner, is_last_result || calls.empty() ? calls.size() : calls.size() - 1, calls.size());
 }
 
 std::any RegionLog::save(Value value, const Record* owner, size_t run, size_t started) {
   Region& r = *region_;
-  auto holder = std::make_shared<Region::Holder>(r, value, owner);
+  auto holder = std::make_shared<Region::Holder>(r, value, segment(), owner);
   r.holders_.push_back(holder);
   r.run_ = std::max(r.run_, run);
   r.started_ = std::max(r.started_, started);
-  const auto input = std::ranges::lower_bound(r.inputs_, value, {}, &Region::Input::value);
-  if (input != r.inputs_.end() && input->value == value) input->is_saved = true;
+  ++saves_in_segment_;
+  note_reader(value, SIZE_MAX);
+  if (const int32_t at = r.kept_of_[static_cast<size_t>(value)]; at >= 0)
+    r.kept_[static_cast<size_t>(at)].is_saved = true;
   return holder;
 }
 

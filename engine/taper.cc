@@ -3,7 +3,7 @@
 
 #include "engine/bookkeeping.h"
 #include "engine/inplace.h"
-#include "engine/region.h"
+#include "engine/region_log.h"
 
 namespace retrograd::inline v0 {
 namespace {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/emitter.h"
-#include "engine/region.h"
+#include "engine/region_log.h"
 
 namespace retrograd::inline v0 {
 

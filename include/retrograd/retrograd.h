@@ -17,6 +17,7 @@
 #include "engine/tensor.h"
 #include "hooks/checkpoint.h"
 #include "hooks/recompute.h"
+#include "hooks/recompute_policy.h"
 #include "hooks/saved_mutation.h"
 #include "hooks/stock.h"
 #include "io/state_dict.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/region.h"
+#include "engine/region_log.h"
 
 namespace retrograd::conformance {
 

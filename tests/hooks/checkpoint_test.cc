@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "engine/region.h"
+#include "engine/region_log.h"
 #include "retrograd/retrograd.h"
 #include "tests/hooks/pairs.h"
 

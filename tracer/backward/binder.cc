@@ -29,7 +29,7 @@ ir::Binding Binder::operator()(const Source& s) {
       b.record = reached_.records[s.place];
       b.slot = static_cast<int>(s.index);
       break;
-    case Source::Kind::region: b.tensor = reached_.regions[s.place]->input(s.index); break;
+    case Source::Kind::region: b.tensor = reached_.regions[s.place]->kept(s.index); break;
     case Source::Kind::leaf: b.leaf = reached_.leaves[s.place]; break;
     case Source::Kind::pair: b.pair = request_.pair; break;
     case Source::Kind::function: b.record = reached_.records[s.place]; break;

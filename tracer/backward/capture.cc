@@ -50,7 +50,7 @@ int64_t Capture::size_at(const SymbolUse& use, const BackwardRequest& request, c
     return request.cotangents[use.place].impl().shape()[static_cast<int>(use.dim)].raw();
   if (use.kind == SymbolUse::Kind::attr_dim) return attr_at<Dim>(use, reached).raw();
   if (use.of_region)
-    return reached.regions[use.place]->input_type(use.index).shape[static_cast<int>(use.dim)].raw();
+    return reached.regions[use.place]->kept_type(use.index).shape[static_cast<int>(use.dim)].raw();
   const Record& record = *reached.records[use.place];
   return record.dims()[record.type_meta(static_cast<int>(use.index)).first_dim + use.dim].raw();
 }

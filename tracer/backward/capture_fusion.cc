@@ -32,7 +32,7 @@ bool fuses(const Executor& executor) {
 // Of a source of kind slot or region.
 const Slot& slot_of(const Source& source, const Reached& reached) {
   return source.kind == Source::Kind::region
-             ? reached.regions[source.place]->input_slot(source.index)
+             ? reached.regions[source.place]->kept_slot(source.index)
              : reached.records[source.place]->slot(static_cast<int>(source.index));
 }
 

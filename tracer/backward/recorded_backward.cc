@@ -47,6 +47,7 @@ RecordedBackward::Outcome RecordedBackward::run(const Plan& plan, const Backward
     if (s.kind != Source::Kind::slot && s.kind != Source::Kind::region) bindings.push_back(bind(s));
   if (Region::Observer::current)
     for (uint32_t region : recomputed) Region::Observer::current->recomputes(*reached.regions[region]);
+  const std::vector<RefPtr<Region>> alive(reached.regions.begin(), reached.regions.end());  // to the end
   Departure departure(log, request, reached, trail);
   PlanRun run(plan, std::move(bindings), numbers, {reached.records, reached.regions, request.retain_graph},
               &departure);

@@ -353,14 +353,14 @@ void Recorder::emit_region_input(const Call& call, Tensor* results) {
   const auto i = static_cast<size_t>(attrs.slot);
   const uint32_t place = regions_.at(&region), index = static_cast<uint32_t>(i);
   if (std::ranges::count(recomputed, place) == 0) recomputed.push_back(place);
-  if (const Packed* packed = region.input_slot(i).packed()) {
+  if (const Packed* packed = region.kept_slot(i).packed()) {
     if (packed->hooks->region()) {
       results[0] = packed->hooks->unpack(packed->payload);
       return;
     }
     user_ran_ = log.may_leave = true;
   }
-  TensorType type = region.input_type(i);
+  TensorType type = region.kept_type(i);
   for (int d = 0; d < type.shape.rank(); ++d)
     type.shape[d] = symbolise(type.shape[d], {.kind = SymbolUse::Kind::type_dim,
                                               .of_region = true,

@@ -22,7 +22,7 @@ class Finder {
       const Region& region = *reached_.regions[r];
       fold(region.structure_hash());
       reached_.add_size(region.size_hash());
-      for (size_t i = 0; i < region.input_count(); ++i) add(region.input_slot(i), ~(r << 32 | i));
+      for (size_t i = 0; i < region.kept_count(); ++i) add(region.kept_slot(i), ~(r << 32 | i));
     }
     return structure_;
   }

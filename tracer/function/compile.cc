@@ -9,7 +9,7 @@
 
 #include "engine/inplace.h"
 #include "engine/nesting.h"
-#include "engine/region.h"
+#include "engine/region_log.h"
 #include "engine/runner.h"
 #include "tracer/function/explain.h"
 #include "tracer/function/sized_function.h"

@@ -51,7 +51,7 @@ class Holders {
       if (!slot.packed()) continue;
       if (const Tensor* payload = std::any_cast<Tensor>(&slot.packed()->payload)) hold(*payload);
       if (const Region* region = slot.packed()->hooks->region(); region && regions_.insert(region).second)
-        for (size_t k = 0; k < region->input_count(); ++k) hold(region->input_slot(k).value());
+        for (size_t k = 0; k < region->kept_count(); ++k) hold(region->kept_slot(k).value());
     }
     for (int i = 0; i < record.operands; ++i) hold(record.edge(i));
     if (!record.hooks) return;

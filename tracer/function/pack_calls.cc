@@ -128,10 +128,10 @@ void PackCalls::note_saved(const Storage& memory) {
 
 // A recomputation in a backward reads values of the forward: they must last until the last record that needs one.
 Tensor PackCalls::region_input(Region& region, size_t i) {
-  const Slot& slot = region.input_slot(i);
+  const Slot& slot = region.kept_slot(i);
   TensorImpl* const value = slot.value();
   const bool is_kept = value && value->storage() && is_unchanged(*value->storage(), slot.version);
-  const Tensor input = is_kept ? Tensor(RefPtr<TensorImpl>(value)) : region.input(i);
+  const Tensor input = is_kept ? Tensor(RefPtr<TensorImpl>(value)) : region.kept(i);
   if (is_kept) note_saved(*value->storage());
   if (of_.forward()) of_.note_users(input, region.owners());
   return input;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "engine/bookkeeping.h"
+#include "engine/region.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd::inline v0 {
@@ -67,6 +68,9 @@ class Forecast {
     for (Record* record : run_.slots().records)
       for (int i = 0; !run_.slots().retain && i < record->slots; ++i)
         if (TensorImpl* cell = record->slot(i).value()) ++holders[cell];
+    for (const Region* region : run_.slots().regions)
+      for (size_t i = 0; !run_.slots().retain && i < region->kept_count(); ++i)
+        if (TensorImpl* cell = region->kept_slot(i).value()) ++holders[cell];
     std::unordered_map<const Storage*, std::pair<uint32_t, Memory>> memories;  // number of cells, all ours
     for (const auto& [cell, count] : holders) {
       if (!cell->storage() || cell->ref_count() != static_cast<uint32_t>(count)) continue;
@@ -261,7 +265,13 @@ class Forecast {
     const int32_t r = program_.registers_of(s)[0];
     const Slot& from = run_.slots().slot(s.record, s.slot);
     if (from.packed()) return hold_result(r, unknown());
-    hold_own(r, is_emptied(from) ? empty(from) : kNotOurs);
+    if (s.record >= SavedSlots::kRegions) {  // the region holds it, too
+      const int32_t memory = memory_of(*from.value());
+      if (memory != kNotOurs) ++memories_[at(memory)].holders;
+      hold_own(r, memory);
+    } else {
+      hold_own(r, is_emptied(from) ? empty(from) : kNotOurs);
+    }
     if (from.value()) cells_.at[at(r)] = from.value();
   }
 
@@ -276,9 +286,22 @@ class Forecast {
   void release(const Step& s) {
     if (run_.slots().retain) return;
     const Record& record = *run_.slots().records[s.record];
-    for (int i = 0; i < record.slots; ++i)
-      if (const Slot& from = record.slot(i); is_emptied(from) && !emptied_.contains(&from))
-        let_go(empty(from));
+    for (int i = 0; i < record.slots; ++i) {
+      const Slot& from = record.slot(i);
+      if (is_emptied(from) && !emptied_.contains(&from)) let_go(empty(from));
+      if (from.packed() && emptied_.insert(&from).second) drop_holder(*from.packed());
+    }
+  }
+  // With the last holders of a region's values go the tensors that it keeps for them.
+  void drop_holder(const Packed& packed) {
+    const Region* const region = packed.hooks->region();
+    if (!region) return;
+    region->each_dropped_with(packed.payload, gone_[region], [&](size_t i) {
+      const Slot& kept = region->kept_slot(i);
+      if (!emptied_.insert(&kept).second) return;
+      if (kept.value()) let_go(memory_of(*kept.value()));
+      if (kept.packed()) drop_holder(*kept.packed());
+    });
   }
   int32_t empty(const Slot& s) {
     emptied_.insert(&s);
@@ -317,6 +340,7 @@ class Forecast {
   std::vector<Memory> memories_;
   std::vector<int32_t> memory_;                  // of each register, into memories_
   std::unordered_set<const Slot*> emptied_;      // so far
+  std::unordered_map<const Region*, std::vector<size_t>> gone_;  // holders, by segment
   std::unordered_set<const TensorImpl*> given_;  // leaves that have their first gradient
   std::unordered_set<const GradBox*> retained_;  // boxes that have their first gradient
   int64_t live_, most_;                          // now, during the step

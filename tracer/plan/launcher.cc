@@ -31,12 +31,12 @@ class Few {
 }  // namespace
 
 Slot& SavedSlots::slot(uint64_t record, uint32_t index) const {
-  if (record >= kRegions) return regions[record - kRegions]->input_slot(index);
+  if (record >= kRegions) return regions[record - kRegions]->kept_slot(index);
   return records[record]->slot(static_cast<int>(index));
 }
 
 Tensor SavedSlots::value(uint64_t record, uint32_t index) const {
-  if (record >= kRegions) return regions[record - kRegions]->input(index);
+  if (record >= kRegions) return regions[record - kRegions]->kept(index);
   Record& r = *records[record];
   Slot& s = r.slot(static_cast<int>(index));
   return retain ? unpack(r, s) : unpack_and_release(r, s);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/bookkeeping.h"
+#include "engine/region.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd::inline v0 {
@@ -46,6 +47,10 @@ void RunMeter::know(const TensorImpl* x, bool came_from_code) {
     for (int i = 0; !run_.slots().retain && i < record->slots; ++i)
       if (const TensorImpl* value = record->slot(i).value(); value && value->storage().get() == &memory)
         k.slots.push_back(&record->slot(i));
+  for (Region* region : run_.slots().regions)
+    for (size_t i = 0; !run_.slots().retain && i < region->kept_count(); ++i)
+      if (const TensorImpl* value = region->kept_slot(i).value(); value && value->storage().get() == &memory)
+        k.slots.push_back(&region->kept_slot(i));
   k.is_shared = is_shared(k);
   if (!came_from_code && k.is_shared) return;  // the forecast never releases it
   k.is_planned = k.is_kept = is_held(k, true);
