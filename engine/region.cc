@@ -116,6 +116,7 @@ class Recomputation {
     Tensors results(call.results);
     emitter.emit({call.op, cells, attrs, call.where, call.results}, results.data());
     state_[i] = State::done;
+    if (Region::Observer::current && !emitter.is_symbolic()) Region::Observer::current->runs(call);
     for (Value v : region_.operands(call))
       if (v != Region::kAbsent) drop_use(v);
     for (uint16_t k = 0; k < call.results; ++k) {
@@ -187,7 +188,8 @@ Tensor Region::unpack(const std::any& payload) {
     const auto known = std::ranges::find(running_, backward->id(), [](const auto& r) { return r.first; });
     is_new = known == running_.end();
     if (is_new)
-      running = running_.emplace_back(backward->id(), std::make_shared<Recomputation>(*this, live_holders())).second;
+      running = running_.emplace_back(backward->id(), std::make_shared<Recomputation>(*this, live_holders()))
+                    .second;
     else
       running = known->second;
   }
@@ -234,13 +236,14 @@ Tensor Region::kept(size_t i) const {
     const Storage& memory = packed ? *packed->aliased : *kept.slot.value()->storage();
     const std::string by = memory.written_at() ? " at " + to_string(memory.written_at()) : "";
     const bool has_reader = kept.first_call < calls_.size();
-    fail(Category::version_mismatch, "checkpoint",
-         fmt::format("a tensor needed for the recomputation was modified in place{}: {}, read by {} at {}, is "
-                     "at version {}, was at version {}. Hint: clone it before writing to it",
-                     by, to_string(kept.type), has_reader ? calls_[kept.first_call].op->name : "the region",
-                     to_string(has_reader ? calls_[kept.first_call].where : where_), memory.version(),
-                     kept.slot.version),
-         where_);
+    fail(
+        Category::version_mismatch, "checkpoint",
+        fmt::format("a tensor needed for the recomputation was modified in place{}: {}, read by {} at {}, is "
+                    "at version {}, was at version {}. Hint: clone it before writing to it",
+                    by, to_string(kept.type), has_reader ? calls_[kept.first_call].op->name : "the region",
+                    to_string(has_reader ? calls_[kept.first_call].where : where_), memory.version(),
+                    kept.slot.version),
+        where_);
   }
   RG_ASSERT(packed || kept.slot.value());
   if (!packed) return Tensor(RefPtr<TensorImpl>(kept.slot.value()));

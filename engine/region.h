@@ -91,7 +91,9 @@ class Region final : public SavedTensorHooks {
   /// Is told of recomputations on its thread.
   class Observer {
    public:
-    virtual void recomputes(const Region& region) = 0;
+    virtual void recomputes(const Region&) {}
+    /// A call is run again.
+    virtual void runs(const Call&) {}
     static inline constinit thread_local Observer* current = nullptr;
 
    protected:
@@ -117,10 +119,10 @@ class Region final : public SavedTensorHooks {
   // The slot is empty once no recomputation reads it.
   struct Kept {
     Value value = kAbsent;
-    size_t first_call = SIZE_MAX;  // the first that reads it
+    size_t first_call = SIZE_MAX;                  // the first that reads it
     uint32_t first_segment = 0, last_segment = 0;  // that read it
-    bool is_saved = false;         // a holder stands for it
-    bool is_passed = false;        // to the region, by its user
+    bool is_saved = false;                         // a holder stands for it
+    bool is_passed = false;                        // to the region, by its user
     TensorType type = {};
     Slot slot = {};
 
@@ -150,7 +152,7 @@ class Region final : public SavedTensorHooks {
   std::atomic<bool> is_open_{true};
   std::deque<std::atomic<size_t>> holders_alive_;  // by segment
   std::vector<std::weak_ptr<Holder>> holders_;
-  std::mutex mutex_;  // of the next member
+  std::mutex mutex_;                                                          // of the next member
   std::vector<std::pair<uint64_t, std::shared_ptr<Recomputation>>> running_;  // by backward
 };
 

@@ -115,8 +115,7 @@ void RegionLog::note_results(const Call& call, const Tensor* results) {
   std::vector<Value> operands;
   operands.reserve(pending_.size());
   for (const auto& [value, cell] : pending_) operands.push_back(value);
-  const Value first =
-      add_call(*call.op, operands, call.attrs, static_cast<size_t>(call.outputs), call.where);
+  const Value first = add_call(*call.op, operands, call.attrs, static_cast<size_t>(call.outputs), call.where);
   for (int i = 0; i < call.outputs; ++i) {
     if (!results[i].defined()) continue;
     const TensorImpl& cell = results[i].impl();
@@ -323,7 +322,9 @@ void RegionLog::wrote(const TensorImpl& self, TensorImpl& result) {
 void RegionLog::note_write(const TensorImpl& self, TensorImpl& result) {
   const Value value = read(result);
   const uint32_t version = self.storage()->version();
-  const auto strides = [](const TensorImpl& x) { return std::span(x.strides(), static_cast<size_t>(x.rank())); };
+  const auto strides = [](const TensorImpl& x) {
+    return std::span(x.strides(), static_cast<size_t>(x.rank()));
+  };
   const bool has_layout_of_result = result.storage() && std::ranges::equal(strides(self), strides(result));
   if (has_layout_of_result) values_.insert_or_assign(place_of(self), value);
   Root* const root = root_of(self, version - 1);

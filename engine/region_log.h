@@ -36,7 +36,8 @@ class RegionLog {
  public:
   /// Opens a region that is recomputed at once. `early_stop`: a recomputation ends at the last saved value, not after
   /// all calls.
-  RegionLog(bool early_stop, SourceLocation where) : RegionLog(Region::Recompute::at_once, early_stop, {}, where) {}
+  RegionLog(bool early_stop, SourceLocation where)
+      : RegionLog(Region::Recompute::at_once, early_stop, {}, where) {}
   /// Opens one that is recomputed on demand.
   RegionLog(DecideSave decide, SourceLocation where)
       : RegionLog(Region::Recompute::on_demand, true, std::move(decide), where) {}
@@ -129,8 +130,8 @@ class RegionLog {
   const bool early_stop_;
   const RefPtr<SavedTensorHooks> outer_pair_;
   std::optional<SavedTensorHooksGuard> pair_;
-  bool is_suspended_ = false;                             // its own recomputation runs
-  std::vector<std::pair<Value, TensorImpl*>> pending_;    // operands of the call that runs
+  bool is_suspended_ = false;                           // its own recomputation runs
+  std::vector<std::pair<Value, TensorImpl*>> pending_;  // operands of the call that runs
   std::unordered_map<Place, Value, PlaceHash> values_;
   std::unordered_map<uint32_t, Root> roots_;  // by identity of the memory
 

@@ -80,7 +80,8 @@ class RecomputeStack {
     if (call)
       for (TensorImpl* x : call->operands) operands.push_back(x ? Tensor(RefPtr<TensorImpl>(x)) : Tensor());
     const std::string_view op = call ? call->op->name : "checkpoint_name";
-    const PolicyCall asked{op, name, operands, given, call ? call->where : SourceLocation(), region.kept_bytes()};
+    const PolicyCall asked{
+        op, name, operands, given, call ? call->where : SourceLocation(), region.kept_bytes()};
     PolicyAnswer answer = CheckpointPolicy::prefer_save;
     SourceLocation answered_at;
     for (const Scope& scope : scopes_) {
@@ -88,9 +89,10 @@ class RecomputeStack {
       PolicyAnswer next = scope.policy(asked);
       if (is_must(answer.policy) && is_must(next.policy) && saves(answer.policy) != saves(next.policy))
         fail(Category::bad_argument, op,
-             fmt::format("conflicting policies: the scope at {} must {} its results, the scope at {} must {} them",
-                         to_string(answered_at), saves(answer.policy) ? "save" : "recompute",
-                         to_string(scope.where), saves(next.policy) ? "save" : "recompute"),
+             fmt::format(
+                 "conflicting policies: the scope at {} must {} its results, the scope at {} must {} them",
+                 to_string(answered_at), saves(answer.policy) ? "save" : "recompute", to_string(scope.where),
+                 saves(next.policy) ? "save" : "recompute"),
              asked.where);
       if (is_must(answer.policy) && !is_must(next.policy)) continue;
       answer = std::move(next);
@@ -154,7 +156,8 @@ RecomputePolicy save_names(std::initializer_list<std::string> names) { return of
 
 RecomputePolicy offload_names(std::initializer_list<std::string> names, RefPtr<SavedTensorHooks> pair) {
   return [names = std::set<std::string, std::less<>>(names), pair](const PolicyCall& call) {
-    if (call.name.empty() || !names.contains(call.name)) return PolicyAnswer(CheckpointPolicy::prefer_recompute);
+    if (call.name.empty() || !names.contains(call.name))
+      return PolicyAnswer(CheckpointPolicy::prefer_recompute);
     return pair ? PolicyAnswer::pack_with(pair) : PolicyAnswer(CheckpointPolicy::must_save);
   };
 }

@@ -38,7 +38,8 @@ enum class CheckpointPolicy : uint8_t { must_save, prefer_save, must_recompute, 
 /// What a policy answers for the results of a call.
 struct PolicyAnswer {
   /// true: must_save, false: prefer_recompute (PyTorch).
-  PolicyAnswer(bool saves) : policy(saves ? CheckpointPolicy::must_save : CheckpointPolicy::prefer_recompute) {}
+  PolicyAnswer(bool saves)
+      : policy(saves ? CheckpointPolicy::must_save : CheckpointPolicy::prefer_recompute) {}
   PolicyAnswer(CheckpointPolicy p) : policy(p) {}
   /// The results are kept as this pair packs them: save_on_cpu() offloads, half_precision() compresses.
   static PolicyAnswer pack_with(RefPtr<SavedTensorHooks> pair);
