@@ -429,6 +429,7 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
   if (recorded && cell.base) check_view(cell, name, where);
   result = owned(std::move(result), old, cell, recorded, where);
   cell.storage()->will_be_written();  // before any change: it may fail
+  if (RegionLog::is_open()) RegionLog::before_write(cell);
   old.let_go();
   if (cell.base)
     write_history_of_base(cell, result, recorded, where);

@@ -16,6 +16,8 @@ namespace retrograd::inline v0 {
 // The calls that the holders of a region need again in one backward. Each runs once; a value is dropped after its last
 // use, by a call or a holder.
 class Recomputation {
+  using Value = Region::Value;
+
  public:
   Recomputation(Region& region, const Region::Holders& holders)
       : region_(region),
@@ -49,7 +51,6 @@ class Recomputation {
   }
 
  private:
-  using Value = Region::Value;
   enum class State : uint8_t { not_needed, to_run, done };
   static constexpr uint32_t kNoCall = ~uint32_t{0};
   static size_t at(Value v) { return static_cast<size_t>(v); }
@@ -140,8 +141,8 @@ Region::Region(Recompute how, SourceLocation where) : where_(where), how_(how) {
 }
 Region::~Region() = default;
 
-Region::Holder::Holder(Region& r, Value v, uint32_t s, const Record* o)
-    : region(r), value(v), segment(s), owner(o) {
+Region::Holder::Holder(Region& r, Value v, uint32_t s, const Record* o, const Region* i)
+    : region(r), value(v), segment(s), owner(o), inner(i) {
   ++region.holders_alive_[segment];
 }
 Region::Holder::~Holder() {
@@ -170,7 +171,12 @@ Region::Holders Region::live_holders() const {
 
 std::vector<const Record*> Region::owners() const {
   std::vector<const Record*> owners;
-  for (const std::shared_ptr<Holder>& holder : live_holders()) owners.push_back(holder->owner);
+  std::vector<const Region*> regions{this};
+  for (size_t k = 0; k < regions.size(); ++k)
+    for (const std::shared_ptr<Holder>& holder : regions[k]->live_holders()) {
+      if (holder->owner) owners.push_back(holder->owner);
+      if (holder->inner && std::ranges::count(regions, holder->inner) == 0) regions.push_back(holder->inner);
+    }
   return owners;
 }
 

@@ -44,7 +44,7 @@ class Region final : public SavedTensorHooks {
 
   enum class Recompute : uint8_t { at_once, on_demand };
 
-  Region(Recompute how, SourceLocation where) : where_(where), how_(how) {}
+  Region(Recompute how, SourceLocation where);
   ~Region();
 
   /// Gives a holder while the region is open on this thread, else the tensor itself. `owner`: the record that saves it.
@@ -72,7 +72,7 @@ class Region final : public SavedTensorHooks {
   Tensor kept(size_t i) const;
   int64_t kept_bytes() const { return kept_bytes_; }
 
-  /// The records that save values of the region, null for another region that does; only those that still hold them.
+  /// The records that still hold saved values of the region, or of regions that hold one.
   std::vector<const Record*> owners() const;
   /// The value that a holder, which pack() gave, stands for.
   static Value value_of(const std::any& payload);
@@ -106,14 +106,15 @@ class Region final : public SavedTensorHooks {
 
   // Stands for a saved value. It lives in a slot; the region refers to it weakly.
   struct Holder {
-    Holder(Region& r, Value v, uint32_t s, const Record* o);
+    Holder(Region& r, Value v, uint32_t s, const Record* o, const Region* i);
     ~Holder();
     Holder(const Holder&) = delete;
 
     Region& region;  // kept alive by the slot
     const Value value;
     const uint32_t segment;
-    const Record* const owner;  // null: another region; not dereferenced
+    const Record* const owner;  // not dereferenced; null:
+    const Region* const inner;  // a region inside that keeps the value
   };
   using Holders = std::vector<std::shared_ptr<Holder>>;
   // The slot is empty once no recomputation reads it.

@@ -8,6 +8,7 @@
 #include "engine/basic_ops.h"
 #include "engine/bookkeeping.h"
 #include "engine/geometry.h"
+#include "engine/recording.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -75,7 +76,7 @@ void RegionLog::pack(Region::Kept& kept, const RefPtr<SavedTensorHooks>& pair) c
     const NoGradGuard no_grad;
     const detail::NoDefaultHooks no_hooks;
     const CallScope::Suspend users_own_lines;
-    packed->payload = around ? around->save(around->value_of(*cell), nullptr, outer_calls_, outer_calls_)
+    packed->payload = around ? around->save(around->value_of(*cell), nullptr, region_.get(), outer_calls_, outer_calls_)
                              : pair->pack(Tensor(cell));
   }
   if (cell->storage() && cell->storage()->version() != kept.slot.version)
@@ -248,6 +249,7 @@ void RegionLog::keep(Value value, TensorImpl& cell, const RefPtr<SavedTensorHook
   kept.type = cell.type();
   kept.slot.version = cell.storage() ? cell.storage()->version() : 0;
   kept.slot.keep(cell.storage() ? alias_of(cell) : RefPtr<TensorImpl>(&cell));
+  if (decide_ && cell.storage()) kept_in_[cell.storage()->identity()].push_back(r.kept_.size() - 1);
   if (pair) pack(kept, pair);
   r.kept_bytes_ += bytes_of(cell);
 }
@@ -313,6 +315,32 @@ void RegionLog::stands_for(const TensorImpl& stand_in, TensorImpl& self) {
     if (!log->is_suspended_) log->values_.insert_or_assign(place_of(stand_in), log->value_of(self));
 }
 
+void RegionLog::before_write(const TensorImpl& self) {
+  for (RegionLog* log = innermost_; log; log = log->outer_)
+    if (log->decide_ && !log->is_suspended_) log->save_from_write(self);
+}
+
+// What a policy keeps stays as it is: the kept tensor becomes a copy.
+void RegionLog::save_from_write(const TensorImpl& self) {
+  const auto found = kept_in_.find(self.storage()->identity());
+  if (found == kept_in_.end()) return;
+  const NoGradGuard no_grad;
+  for (const size_t i : found->second) {
+    Region::Kept& kept = region_->kept_[i];
+    if (!kept.slot.value() || kept.is_stale()) continue;
+    Tensor copy;
+    if (FunctionRecording* const function = recorded_function()) {
+      copy = function->present_value(*kept.slot.value());
+    } else {
+      const Emitter::Scope plain(eager_runner());
+      copy = basic::clone(Operand(Tensor(RefPtr<TensorImpl>(kept.slot.value())), region_->where_));
+    }
+    kept.slot.version = copy.version();
+    kept.slot.keep(copy.ref());
+  }
+  kept_in_.erase(found);
+}
+
 void RegionLog::wrote(const TensorImpl& self, TensorImpl& result) {
   for (RegionLog* log = innermost_; log; log = log->outer_)
     if (!log->is_suspended_) log->note_write(self, result);
@@ -357,12 +385,12 @@ std::any RegionLog::save(TensorImpl& cell, const Record* owner) {
   const bool is_last_result = !calls.empty() && value >= calls.back().first_result &&
                               value < calls.back().first_result + calls.back().results;
   if (region_->kept_of_[static_cast<size_t>(value)] < 0) bytes_in_segment_ += bytes_of(cell);
-  return save(value, owner, is_last_result || calls.empty() ? calls.size() : calls.size() - 1, calls.size());
+  return save(value, owner, nullptr, is_last_result || calls.empty() ? calls.size() : calls.size() - 1, calls.size());
 }
 
-std::any RegionLog::save(Value value, const Record* owner, size_t run, size_t started) {
+std::any RegionLog::save(Value value, const Record* owner, const Region* inner, size_t run, size_t started) {
   Region& r = *region_;
-  auto holder = std::make_shared<Region::Holder>(r, value, segment(), owner);
+  auto holder = std::make_shared<Region::Holder>(r, value, segment(), owner, inner);
   r.holders_.push_back(holder);
   r.run_ = std::max(r.run_, run);
   r.started_ = std::max(r.started_, started);

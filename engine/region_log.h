@@ -61,6 +61,8 @@ class RegionLog {
   static void end(const Call& call, const Tensor* results);
   /// Another cell, on a storage of its own, shows the present value of `self`.
   static void stands_for(const TensorImpl& stand_in, TensorImpl& self);
+  /// `self` is about to be overwritten.
+  static void before_write(const TensorImpl& self);
   /// `self` was overwritten with the value of `result`, which has the same type.
   static void wrote(const TensorImpl& self, TensorImpl& result);
   /// The user has given `value` a name.
@@ -72,7 +74,7 @@ class RegionLog {
     explicit Recomputing(const Region& region) : log_(of(region)) { set(true); }
     ~Recomputing() { set(false); }
     Recomputing(const Recomputing&) = delete;
-    void gave(const TensorImpl& cell, Region::Value value) {
+    void gave(const TensorImpl& cell, Region::Value value) const {
       if (log_) log_->values_.insert_or_assign(place_of(cell), value);
     }
 
@@ -112,6 +114,7 @@ class RegionLog {
   void set_root(const TensorImpl& cell, Value value);
   void note_results(const Call& call, const Tensor* results);
   void note_write(const TensorImpl& self, TensorImpl& result);
+  void save_from_write(const TensorImpl& self);
 
   void decide(const Call& call, Value first, const Tensor* results);
   void keep(Value value, TensorImpl& cell, const RefPtr<SavedTensorHooks>& pair = {});
@@ -120,7 +123,7 @@ class RegionLog {
   void begin_segment_if_due();
 
   std::any save(TensorImpl& cell, const Record* owner);
-  std::any save(Value value, const Record* owner, size_t run, size_t started);
+  std::any save(Value value, const Record* owner, const Region* inner, size_t run, size_t started);
   void pack(Region::Kept& kept, const RefPtr<SavedTensorHooks>& pair) const;
   void end_region() noexcept;
 
@@ -133,7 +136,8 @@ class RegionLog {
   bool is_suspended_ = false;                           // its own recomputation runs
   std::vector<std::pair<Value, TensorImpl*>> pending_;  // operands of the call that runs
   std::unordered_map<Place, Value, PlaceHash> values_;
-  std::unordered_map<uint32_t, Root> roots_;  // by identity of the memory
+  std::unordered_map<uint32_t, Root> roots_;                    // by identity of the memory
+  std::unordered_map<uint32_t, std::vector<size_t>> kept_in_;  // on demand: kept tensors, by their memory
 
   // On demand.
   const DecideSave decide_;

@@ -208,8 +208,8 @@ TEST_CASE("attributes, several results, writes in place and draws survive") {
   const auto f = [](const Tensor& in) {
     const Tensor h = rg::softmax(in * 2.0, 1);
     const Tensors parts = rg::split(h, 2, 1);
-    Tensor sorted = std::get<0>(rg::sort(parts[0], 2, true));
-    Tensor v = rg::exp(parts[1]);
+    Tensor sorted = rg::sort(parts[0], 2, true).values;
+    Tensor v = rg::clone(rg::exp(parts[1]));
     v.mul_(3.0);
     v.select(0, 1).copy_(rg::sin(sorted.select(0, 2)));
     return rg::sum(rg::tanh(v) * rg::dropout(sorted, 0.4, true)) + rg::sum(rg::log_softmax(v, 0) * v);

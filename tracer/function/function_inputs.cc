@@ -162,7 +162,8 @@ void FunctionInputs::need_input(Root& root) {
 // ---- others -------------------------------------------------------------------------------------------------------
 
 Root& FunctionInputs::capture(TensorImpl& cell) {
-  TensorImpl& base = cell.base ? *cell.base : cell;
+  const bool has_own_gradient = cell.requires_grad && cell.is_leaf();
+  TensorImpl& base = cell.base && !has_own_gradient ? *cell.base : cell;
   if (base.graph)
     of_.refuse(
         Category::bad_argument,
