@@ -245,7 +245,9 @@ void RegionLog::keep(Value value, TensorImpl& cell, const RefPtr<SavedTensorHook
   r.kept_of_[static_cast<size_t>(value)] = static_cast<int32_t>(r.kept_.size());
   Region::Kept& kept = r.kept_.emplace_back();
   kept.value = value;
-  kept.first_segment = kept.last_segment = segment();
+  // From where the value was made: holders in that segment find it kept, too.
+  kept.first_segment = decide_ ? segment_of_[static_cast<size_t>(value)] : 0;
+  kept.last_segment = segment();
   kept.type = cell.type();
   kept.slot.version = cell.storage() ? cell.storage()->version() : 0;
   kept.slot.keep(cell.storage() ? alias_of(cell) : RefPtr<TensorImpl>(&cell));

@@ -97,30 +97,30 @@ const void* Recorder::attrs_of(const Record& record) {
   if (attrs_ready_ || !record.op->attrs_size) return attrs_.data();
   attrs_.resize(record.op->attrs_size);
   std::memcpy(attrs_.data(), record.attrs(), record.op->attrs_size);
-  symbolise_attrs(*record.op, {.place = origin_.ordinal});
+  symbolise_attrs(*record.op, attrs_.data(), {.place = origin_.ordinal});
   attrs_ready_ = true;
   return attrs_.data();
 }
 
 const void* Recorder::attrs_of(const Region& region, size_t call) {
   const Region::Call& c = region.calls()[call];
-  record_ = nullptr;
-  attrs_.resize(c.op->attrs_size);
-  if (c.op->attrs_size) std::memcpy(attrs_.data(), region.attrs(c), c.op->attrs_size);
-  symbolise_attrs(*c.op, {.of_region = true, .place = regions_.at(&region), .index = c.attrs});
-  return attrs_.data();
+  region_attrs_.resize(c.op->attrs_size);  // the rule that asks for a value uses attrs_
+  if (c.op->attrs_size) std::memcpy(region_attrs_.data(), region.attrs(c), c.op->attrs_size);
+  symbolise_attrs(*c.op, region_attrs_.data(),
+                  {.of_region = true, .place = regions_.at(&region), .index = c.attrs});
+  return region_attrs_.data();
 }
 
 // `use`: of the attributes' first byte.
-void Recorder::symbolise_attrs(const OpInfo& op, SymbolUse use) {
+void Recorder::symbolise_attrs(const OpInfo& op, std::byte* attrs, SymbolUse use) {
   const auto at = [&](SymbolUse::Kind kind, const void* field) {
     SymbolUse of_field = use;
     of_field.kind = kind;
-    of_field.index += static_cast<uint32_t>(static_cast<const std::byte*>(field) - attrs_.data());
+    of_field.index += static_cast<uint32_t>(static_cast<const std::byte*>(field) - attrs);
     return of_field;
   };
   const auto symbol = [&](Dim& v) { v = symbolise(v, at(SymbolUse::Kind::attr_dim, &v)); };
-  ir::for_each_field(op, attrs_.data(),
+  ir::for_each_field(op, attrs,
                      ir::Fields{[&](auto, Dim& v) { symbol(v); },
                                 [&](auto, Shape& v) {
                                   for (int i = 0; i < v.rank(); ++i) symbol(v[i]);

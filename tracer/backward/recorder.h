@@ -92,7 +92,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   void emit_function(const Call& call, Tensor* results);
   void emit_unpack(const Call& call, Tensor* results);
   void emit_region_input(const Call& call, Tensor* results);
-  void symbolise_attrs(const OpInfo& op, SymbolUse use);
+  void symbolise_attrs(const OpInfo& op, std::byte* attrs, SymbolUse use);
   void emit_pack(const Call& call, const ir::Node& node);
   void detach_results(const Call& call, Tensor* results);
   void note(DriveLog::Kind kind, uint32_t index, int32_t value = 0, size_t count = 0);
@@ -121,7 +121,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
     uint64_t changes = 0;
   } last_hook_;
   const Record* record_ = nullptr;  // whose attributes and types are cached
-  std::vector<std::byte> attrs_;
+  std::vector<std::byte> attrs_, region_attrs_;
   bool attrs_ready_ = false;
   std::vector<TensorType> types_;
 };
