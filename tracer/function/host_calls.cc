@@ -70,6 +70,7 @@ void HostCalls::publish() {
 void HostCalls::publish(Root& root) {
   if (!root.is_written || root.input < 0 || root.is_outside) return;
   of_.memory().check_alone(root);
+  of_.memory().copy_present_values(root);
   const ir::ValueId operands[] = {of_.memory().input_value(root), root.value};
   root.value = emit(ops::write_out, operands,
                     RefPtr<HostCode>::adopt(new WriteOutCode(of_.graph().type(root.value), root.is_flat)));

@@ -248,8 +248,27 @@ Tensor RecordedMemory::present_value(TensorImpl& self) {
   std::copy_n(self.strides(), self.rank(), cell.mutable_strides());
   cell.set_offset(self.offset());
   cell.set_storage(memory_without_data(self.storage()->nbytes()));
-  new_root(cell, cell.value_id).cell = geometry_of_cell(cell);
+  const Root& of = root_of(self);
+  const int32_t old_of = !of.is_written || of.is_outside ? of.input : -1;
+  Root& own = new_root(cell, cell.value_id);
+  own.cell = geometry_of_cell(cell);
+  own.old_of = old_of;
   return value;
+}
+
+void RecordedMemory::copy_present_values(const Root& overwritten) {
+  for (size_t i = 0; i < order_.size(); ++i) {
+    Root& root = *order_[i];
+    if (root.old_of < 0 || root.old_of != overwritten.input) continue;
+    root.old_of = -1;
+    if (root.storage->is_unique()) continue;
+    const Tensor old = computed(root.cell->type(), root.value);
+    TensorImpl* operand = old.get();
+    Tensor copy;
+    of_.emit({&ops::info<ops::Clone>, {&operand, 1}, nullptr, {}, 1}, &copy);
+    root.value = copy.impl().value_id;
+    root.is_written = true;  // its cells have the root's value
+  }
 }
 
 void RecordedMemory::write(TensorImpl& self, const Tensor& result, SourceLocation where) {

@@ -39,6 +39,7 @@ struct Root {
   bool is_outside = false;     // the value has been written to the memory that host code sees
   bool was_outside = false;    // this value, or an earlier one
   int32_t output = -1;         // that holds the value, once requested
+  int32_t old_of = -1;         // the value is what the memory of this input held, until the next write outside
   const Storage* outside = nullptr;
   RefPtr<TensorImpl> as_input;                                    // the layout of the input
   std::vector<std::pair<RefPtr<TensorImpl>, ir::ValueId>> views;  // of the current value
@@ -78,6 +79,8 @@ class RecordedMemory {
   void lies_outside(const Tensor& tensor, ir::ValueId value);
   /// The current value of `self`, as a cell that later writes do not change.
   Tensor present_value(TensorImpl& self);
+  /// To be called before a node overwrites the memory of an input: present values that others hold become copies.
+  void copy_present_values(const Root& overwritten);
   /// A row-major cell for a value.
   Tensor computed(const TensorType& type, ir::ValueId value);
   void lay_out(TensorImpl& cell);
