@@ -1,5 +1,5 @@
 // Peak memory of one training step (forward, loss, backward) of a Llama-style model.
-// usage: memory [--mode M] [--pair P] [--layers N] [--dim N] [--heads N] [--hidden N] [--length N] [--batch N]
+// usage: memory [--mode M] [--pair P] [--recompute R] [--layers N] [--dim N] [--heads N] [--hidden N] [--length N] [--batch N]
 // [--threads N] [--steps N]
 //
 // Prints one JSON line:
@@ -74,9 +74,15 @@ struct Model : nn::Module {
         head(this, "head", s.dim, s.vocabulary, {.bias = false}) {
     for (int64_t i = 0; i < s.layers; ++i) blocks.emplace_back(s);
   }
-  rg::Tensor loss(const rg::Tensor& tokens, const rg::Tensor& next) const {
+  // `recompute`: "none"; "block": each block is a checkpoint; else the name of a policy.
+  rg::Tensor loss(const rg::Tensor& tokens, const rg::Tensor& next, const std::string& recompute) const {
+    std::optional<rg::RecomputeScope> scope;
+    if (recompute == "products") scope.emplace(rg::policies::save_matrix_products());
+    if (recompute == "all") scope.emplace(rg::policies::recompute_all());
     rg::Tensor x = embedding(tokens);
-    for (const auto& block : blocks.items()) x = block->forward(x);
+    for (const auto& block : blocks.items())
+      x = recompute == "block" ? rg::checkpoint([&](const rg::Tensor& in) { return block->forward(in); }, x)
+                               : block->forward(x);
     return rg::cross_entropy(rg::flatten(head(norm.forward(x)), 0, 1), rg::flatten(next));
   }
 };
@@ -84,11 +90,11 @@ struct Model : nn::Module {
 using Loss = std::function<rg::Tensor(const rg::Tensor&, const rg::Tensor&)>;
 
 // A function that runs forward and backward, in a mode.
-Loss step_of(Model& model, const std::string& mode, bool half) {
-  const Loss loss = [&model, half](const rg::Tensor& tokens, const rg::Tensor& next) {
+Loss step_of(Model& model, const std::string& mode, bool half, const std::string& recompute) {
+  const Loss loss = [&model, half, recompute](const rg::Tensor& tokens, const rg::Tensor& next) {
     std::optional<rg::SavedTensorHooksGuard> guard;
     if (half) guard.emplace(rg::save_as_half(model.parameters()));
-    return model.loss(tokens, next);
+    return model.loss(tokens, next, recompute);
   };
   const auto then_backward = [](auto f) {
     return [f](const rg::Tensor& tokens, const rg::Tensor& next) mutable {
@@ -110,13 +116,14 @@ Loss step_of(Model& model, const std::string& mode, bool half) {
   return then_backward(loss);
 }
 
-void measure(const Sizes& s, const std::string& mode, const std::string& pair, int steps) {
+void measure(const Sizes& s, const std::string& mode, const std::string& pair, const std::string& recompute,
+             int steps) {
   rg::manual_seed(0);
   Model model(s);
   for (const rg::Tensor& p : model.parameters()) p.set_grad(rg::zeros_like(p));
   const rg::Tensor tokens = rg::randint(0, s.vocabulary, {s.batch, s.length}, rg::kInt64),
                    next = rg::randint(0, s.vocabulary, {s.batch, s.length}, rg::kInt64);
-  const Loss step = step_of(model, mode, pair == "half");
+  const Loss step = step_of(model, mode, pair == "half", recompute);
   for (int i = 0; i < 2; ++i) step(tokens, next);
   std::vector<double> times;
   int64_t peak = 0;
@@ -136,6 +143,7 @@ void measure(const Sizes& s, const std::string& mode, const std::string& pair, i
       .text("model", "llama")
       .text("mode", mode)
       .text("pair", pair)
+      .text("recompute", recompute)
       .number("peak_kb", static_cast<double>(peak) / 1024, 0)
       .number("step_ms", times[static_cast<size_t>(steps / 2)], 1)
       .number("loss", loss, 6)
@@ -149,7 +157,7 @@ int main(int argc, char** argv) {
   CLI::App app("Peak memory of a training step of a Llama-style model.", "memory");
   bench::Sizes sizes;
   int threads = 2, steps = 5;
-  std::string mode = "eager", pair = "none";
+  std::string mode = "eager", pair = "none", recompute = "none";
   app.add_option("--layers", sizes.layers)->check(CLI::PositiveNumber);
   app.add_option("--dim", sizes.dim)->check(CLI::PositiveNumber);
   app.add_option("--heads", sizes.heads)->check(CLI::PositiveNumber);
@@ -160,8 +168,9 @@ int main(int argc, char** argv) {
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
   app.add_option("--mode", mode)->check(CLI::IsMember({"eager", "traced", "compile", "step"}));
   app.add_option("--pair", pair, "of saved-tensor hooks")->check(CLI::IsMember({"none", "half"}));
+  app.add_option("--recompute", recompute)->check(CLI::IsMember({"none", "block", "products", "all"}));
   return bench::run_program(app, argc, argv, [&](const bench::Place&) {
     retrograd::cpu::set_num_threads(threads);
-    bench::measure(sizes, mode, pair, steps);
+    bench::measure(sizes, mode, pair, recompute, steps);
   });
 }

@@ -260,15 +260,17 @@ void Driver::run_leaf(const Walk::Leaf& item, uint32_t index) {
 std::vector<LeafDelivery::Place> Driver::early_leaves(const Record& record) {
   const bool ends_eagerly = !observer_ && !is_noted_ && request_.accumulate && !request_.create_graph;
   if (!ends_eagerly || (record.hooks && !record.hooks->post.empty())) return {};
-  const auto has_hook = [](const TensorImpl& leaf) {
-    if (!leaf.meta || !leaf.meta->has_hooks()) return false;
-    return std::ranges::any_of(leaf.meta->post_accumulate_hooks.snapshot(),
-                               [](const auto& h) { return h->is_live(); });
+  constexpr int64_t kSmall = int64_t{1} << 16;  // bytes
+  const auto is_consumed = [](const TensorImpl& leaf) {
+    if (!leaf.meta) return false;
+    if (leaf.meta->grad.defined() && leaf.meta->grad.nbytes() >= kSmall) return true;  // added, then freed
+    return leaf.meta->has_hooks() && std::ranges::any_of(leaf.meta->post_accumulate_hooks.snapshot(),
+                                                         [](const auto& h) { return h->is_live(); });
   };
   std::unordered_map<const TensorImpl*, Place> due;
   const auto& leaves = walk_.leaves();
   for (size_t i = next_leaf_; i < leaves.size() && leaves[i].after == running_; ++i)
-    if (leaves[i].wanted && has_hook(*leaves[i].leaf))
+    if (leaves[i].wanted && is_consumed(*leaves[i].leaf))
       due[leaves[i].leaf] = {-1, static_cast<uint32_t>(i), leaves[i].leaf};
   std::vector<Place> places;
   for (int i = 0; i < record.operands && !due.empty(); ++i) {

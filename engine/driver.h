@@ -95,7 +95,7 @@ class BackwardRunner {
 };
 
 /// Takes gradients of leaves while the record that gives them still runs. A recorded function, which is one record,
-/// gives those early that hooks consume (tracer/function/early_gradients.h).
+/// gives those early that hooks consume or that are added to .grad (tracer/function/early_gradients.h).
 class LeafDelivery {
  public:
   struct Place {
@@ -103,8 +103,8 @@ class LeafDelivery {
     uint32_t index;  // among the leaves of the walk
     TensorImpl* leaf;
   };
-  /// The operands of the record that runs which are leaves with post-accumulate hooks whose only gradient to come is
-  /// that from this record.
+  /// The operands of the record that runs which are leaves whose only gradient to come is that from this record, and
+  /// that have post-accumulate hooks or a .grad, unless that is small.
   virtual std::vector<Place> early_leaves(const Record& record) = 0;
   /// Accumulates, and calls the leaf's hooks. The record gives no gradient for this operand at its end.
   virtual void deliver(const Place& place, Tensor&& gradient) = 0;

@@ -285,7 +285,7 @@ void Region::make_hashes() noexcept {
     fold(reinterpret_cast<uintptr_t>(call.op));
     fold(uint64_t{call.operands} << 16 | call.results);
     for (Value v : operands(call)) fold(static_cast<uint64_t>(v));
-    hashes.add_attrs(*call.op, const_cast<void*>(attrs(call)));
+    if (call.attrs != kNoAttrs) hashes.add_attrs(*call.op, const_cast<void*>(attrs(call)));
   }
   structure_hash_ = hashes.structure;
   size_hash_ = hashes.sizes;

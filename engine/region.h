@@ -32,10 +32,11 @@ class Region final : public SavedTensorHooks {
  public:
   using Value = int32_t;  // inputs and results, in order of first use
   static constexpr Value kAbsent = -1;
+  static constexpr uint32_t kNoAttrs = ~uint32_t{0};
 
   struct Call {
     const OpInfo* op;
-    uint32_t attrs;          // offset in attrs_
+    uint32_t attrs;          // offset in attrs_, or kNoAttrs
     uint32_t first_operand;  // in operands_
     uint16_t operands, results;
     Value first_result;
@@ -62,7 +63,9 @@ class Region final : public SavedTensorHooks {
   size_t calls_started() const { return started_; }
   /// Of all calls; and of one.
   const void* attrs() const { return attrs_.data(); }
-  const void* attrs(const Call& call) const { return attrs_.data() + call.attrs; }
+  const void* attrs(const Call& call) const {
+    return call.attrs == kNoAttrs ? nullptr : attrs_.data() + call.attrs;
+  }
 
   size_t kept_count() const { return kept_.size(); }
   Slot& kept_slot(size_t i) { return kept_[i].slot; }

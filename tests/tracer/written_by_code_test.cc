@@ -3,6 +3,8 @@
 // saved is read with its present value.
 #include <catch2/catch.hpp>
 
+#include "engine/inplace.h"
+
 #include "tests/scenarios/scenario.h"
 
 namespace {

@@ -104,8 +104,9 @@ const void* Recorder::attrs_of(const Record& record) {
 
 const void* Recorder::attrs_of(const Region& region, size_t call) {
   const Region::Call& c = region.calls()[call];
+  if (!region.attrs(c)) return nullptr;
   region_attrs_.resize(c.op->attrs_size);  // the rule that asks for a value uses attrs_
-  if (c.op->attrs_size) std::memcpy(region_attrs_.data(), region.attrs(c), c.op->attrs_size);
+  std::memcpy(region_attrs_.data(), region.attrs(c), c.op->attrs_size);
   symbolise_attrs(*c.op, region_attrs_.data(),
                   {.of_region = true, .place = regions_.at(&region), .index = c.attrs});
   return region_attrs_.data();

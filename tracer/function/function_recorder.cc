@@ -184,6 +184,7 @@ ir::ValueId FunctionRecorder::read(const Tensor& tensor, bool has_history) {
 void FunctionRecorder::note_users(const Tensor& tensor, const std::vector<const Record*>& users) {
   if (tensor.impl().graph == id_) return;
   const int32_t number = forward_->index_of_saved(tensor, nullptr);
+  inputs_.of_saved(number, tensor.impl().type());
   for (const Record* user : users) reads_.users.emplace_back(number, user);
 }
 
