@@ -76,8 +76,9 @@ void RegionLog::pack(Region::Kept& kept, const RefPtr<SavedTensorHooks>& pair) c
     const NoGradGuard no_grad;
     const detail::NoDefaultHooks no_hooks;
     const CallScope::Suspend users_own_lines;
-    packed->payload = around ? around->save(around->value_of(*cell), nullptr, region_.get(), outer_calls_, outer_calls_)
-                             : pair->pack(Tensor(cell));
+    packed->payload =
+        around ? around->save(around->value_of(*cell), nullptr, region_.get(), outer_calls_, outer_calls_)
+               : pair->pack(Tensor(cell));
   }
   if (cell->storage() && cell->storage()->version() != kept.slot.version)
     fail(Category::hook_forbidden, "checkpoint", "a pack hook modified a tensor that the region keeps",
@@ -141,8 +142,9 @@ Region::Value RegionLog::add_call(const OpInfo& op, std::span<const Value> opera
   const auto first = static_cast<uint32_t>(r.operands_.size());
   r.operands_.insert(r.operands_.end(), operands.begin(), operands.end());
   const Value first_result = new_values(results);
-  r.calls_.push_back({&op, attrs ? static_cast<uint32_t>(begin) : Region::kNoAttrs, first, static_cast<uint16_t>(operands.size()),
-                      static_cast<uint16_t>(results), first_result, where});
+  r.calls_.push_back({&op, attrs ? static_cast<uint32_t>(begin) : Region::kNoAttrs, first,
+                      static_cast<uint16_t>(operands.size()), static_cast<uint16_t>(results), first_result,
+                      where});
   return first_result;
 }
 
@@ -389,7 +391,8 @@ std::any RegionLog::save(TensorImpl& cell, const Record* owner) {
   const bool is_last_result = !calls.empty() && value >= calls.back().first_result &&
                               value < calls.back().first_result + calls.back().results;
   if (region_->kept_of_[static_cast<size_t>(value)] < 0) bytes_in_segment_ += bytes_of(cell);
-  return save(value, owner, nullptr, is_last_result || calls.empty() ? calls.size() : calls.size() - 1, calls.size());
+  return save(value, owner, nullptr, is_last_result || calls.empty() ? calls.size() : calls.size() - 1,
+              calls.size());
 }
 
 std::any RegionLog::save(Value value, const Record* owner, const Region* inner, size_t run, size_t started) {

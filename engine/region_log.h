@@ -136,7 +136,7 @@ class RegionLog {
   bool is_suspended_ = false;                           // its own recomputation runs
   std::vector<std::pair<Value, TensorImpl*>> pending_;  // operands of the call that runs
   std::unordered_map<Place, Value, PlaceHash> values_;
-  std::unordered_map<uint32_t, Root> roots_;                    // by identity of the memory
+  std::unordered_map<uint32_t, Root> roots_;                   // by identity of the memory
   std::unordered_map<uint32_t, std::vector<size_t>> kept_in_;  // on demand: kept tensors, by their memory
 
   // On demand.

@@ -37,7 +37,7 @@ void Interpreter::run(const Json& statements, const std::string& path) {
 
 void Interpreter::run_until(const Json& statements, size_t begin, size_t end, const std::string& path) {
   while (begin < end) {
-    if (units_ && statements[begin].contains("op")) {
+    if (units_ && may_be_in_unit(statements[begin])) {
       begin = run_unit(statements, begin, end, path);
       continue;
     }

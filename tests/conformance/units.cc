@@ -87,14 +87,22 @@ void Units::join(const std::string& a, const std::string& b) {
 bool Units::touches(const Json& call, const std::set<std::string>& names) const {
   bool found = false;
   for_each_name(find(call, "out"), [&](const std::string& out) { found |= names.contains(out); });
+  if (const Json* body = find(call, "body"))
+    return found || std::ranges::any_of(*body, [&](const Json& s) { return touches(s, names); });
   if (found || !writes_to_first(call["op"])) return found;
   const std::string written = group_of(call["in"][0]);
   return std::ranges::any_of(names, [&](const std::string& name) { return group_of(name) == written; });
 }
 
+bool may_be_in_unit(const Json& statement) {
+  if (statement.contains("op")) return true;
+  return statement["do"] == "checkpoint" && std::ranges::all_of(statement["body"], may_be_in_unit);
+}
+
 size_t Units::end_of(const Json& statements, size_t begin, size_t limit) const {
   for (size_t i = begin; i < limit; ++i) {
-    if (!statements[i].contains("op") || touches(statements[i], node_hooked_)) return i;
+    if (!may_be_in_unit(statements[i]) || touches(statements[i], node_hooked_)) return i;
+    if (!depends_on_.empty() && !statements[i].contains("op")) return i;
     if (!depends_on_.empty() && depends_on_.at(&statements[i]) != depends_on_.at(&statements[begin]))
       return i;
     if (touches(statements[i], observed_)) return i + 1;
@@ -112,6 +120,9 @@ std::vector<std::string> names_bound(const Json& statements, size_t begin, size_
 std::vector<std::string> names_used(const Json& statements, size_t begin, size_t end) {
   std::vector<std::string> used, bound;
   for (size_t i = begin; i < end; ++i) {
+    if (const Json* body = find(statements[i], "body"))
+      for (const std::string& name : names_used(*body, 0, body->size()))
+        if (!std::ranges::count(bound, name)) add_new(used, name);
     for_each_name(find(statements[i], "in"), [&](const std::string& name) {
       if (!std::ranges::count(bound, name)) add_new(used, name);
     });

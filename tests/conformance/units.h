@@ -1,6 +1,6 @@
 // Units: the runs of op statements that mode compiled compiles (suites/FORMAT.md, section 4).
 //
-// A unit is a maximal run of op statements of one list. It is split where a control statement could notice the
+// A unit is a maximal run of op statements, and of checkpoints of such, of one list. It is split where a control statement could notice the
 // difference:
 //   after a statement that makes, or writes to, a tensor that is hooked, retained, or an input of a gradient: later
 //     uses of it are in another unit, through whose result the gradient passes;
@@ -45,6 +45,9 @@ class Units {
   std::map<std::string, std::set<std::string>> sources_;
   std::map<const Json*, std::set<std::string>> depends_on_;  // of an op statement
 };
+
+/// Whether a statement may be in a unit.
+bool may_be_in_unit(const Json& statement);
 
 /// The names that statements begin .. end - 1 use from before, and those that they bind, each once.
 std::vector<std::string> names_used(const Json& statements, size_t begin, size_t end);

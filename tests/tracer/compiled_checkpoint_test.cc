@@ -21,8 +21,9 @@ struct Net {
 
   Net() {
     for (int i = 0; i < kBlocks; ++i)
-      weights.emplace_back(shifted_wave(kWidth * 4 * kWidth, 0.05 + 0.001 * i).view({kWidth, 4 * kWidth}).requires_grad_(),
-                           shifted_wave(kWidth * 4 * kWidth, 0.04 + 0.001 * i).view({4 * kWidth, kWidth}).requires_grad_());
+      weights.emplace_back(
+          shifted_wave(kWidth * 4 * kWidth, 0.05 + 0.001 * i).view({kWidth, 4 * kWidth}).requires_grad_(),
+          shifted_wave(kWidth * 4 * kWidth, 0.04 + 0.001 * i).view({4 * kWidth, kWidth}).requires_grad_());
   }
   Tensors parameters() const {
     Tensors all;
@@ -71,7 +72,8 @@ void check_same(const Tensors& a, const Tensors& b) {
 
 TEST_CASE("checkpoints in compiled functions and steps have the bits of eager, and lower the peak") {
   const Net net;
-  const auto run = [&](const std::function<void(const Tensor&, Net::How)>& backward_of, Net::How how, int64_t rows) {
+  const auto run = [&](const std::function<void(const Tensor&, Net::How)>& backward_of, Net::How how,
+                       int64_t rows) {
     rg::manual_seed(5);
     const int64_t before = rg::memory::stats().live_bytes;
     rg::memory::reset_peak();

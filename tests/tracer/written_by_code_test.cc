@@ -269,10 +269,12 @@ TEST_CASE("a hook replaces .grad of another leaf, which the step reads later: re
 
 // The write's own rule uses the old value, which lies in the argument's memory until a hook is called.
 TEST_CASE("a step that overwrites an argument and calls a hook differentiates the write at the old value") {
-  const Tensor w = leaf({0.5, -1, 2, 0.25}), start = rg::tensor(std::vector<double>{1, -2, 3, 0.5, 2, -1}, {6}, {rg::kFloat64});
+  const Tensor w = leaf({0.5, -1, 2, 0.25}),
+               start = rg::tensor(std::vector<double>{1, -2, 3, 0.5, 2, -1}, {6}, {rg::kFloat64});
   const auto body = [&](const Tensor& x) {
     const Tensor part = x.narrow(0, 1, 4);
-    rg::apply_inplace(part, [&](const Tensor& old) { return rg::logaddexp(old, w); }, "logaddexp_");
+    rg::apply_inplace(
+        part, [&](const Tensor& old) { return rg::logaddexp(old, w); }, "logaddexp_");
     const Tensor z = part * 2.0;
     z.register_hook([](const Tensor& g) { return g * 3.0; });
     return ag::grad({rg::sum(part) + rg::sum(z)}, {w})[0];

@@ -40,8 +40,9 @@ void RecordedTape::find_made_leaves(FunctionResults& results) {
   for (const Walk::Leaf& leaf : walk.leaves()) {
     if (known.contains(leaf.leaf) || stand_ins.of_tensor(leaf.leaf) || stand_ins.of_leaf(leaf.leaf)) continue;
     if (!leaf.leaf->graph)
-      throw NotRecordable(fmt::format("a leaf from outside, {}, shares its memory with another tensor from outside",
-                                      to_string(leaf.leaf->type())));
+      throw NotRecordable(
+          fmt::format("a leaf from outside, {}, shares its memory with another tensor from outside",
+                      to_string(leaf.leaf->type())));
     if (leaf.leaf->value_id == ir::kNoValue) continue;
     made_leaves_.push_back(results.add_made_leaf(*leaf.leaf));
     leaves_.push_back(results[made_leaves_.back()].recorded);

@@ -39,7 +39,7 @@ struct Root {
   bool is_outside = false;     // the value has been written to the memory that host code sees
   bool was_outside = false;    // this value, or an earlier one
   int32_t output = -1;         // that holds the value, once requested
-  int32_t old_of = -1;         // the value is what the memory of this input held, until the next write outside
+  int32_t old_of = -1;  // the value is what the memory of this input held, until the next write outside
   const Storage* outside = nullptr;
   RefPtr<TensorImpl> as_input;                                    // the layout of the input
   std::vector<std::pair<RefPtr<TensorImpl>, ir::ValueId>> views;  // of the current value

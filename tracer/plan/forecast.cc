@@ -338,13 +338,13 @@ class Forecast {
   Frame cells_;  // layouts; no memory
   std::unordered_map<const Storage*, int32_t> memory_of_storage_;
   std::vector<Memory> memories_;
-  std::vector<int32_t> memory_;                  // of each register, into memories_
-  std::unordered_set<const Slot*> emptied_;      // so far
+  std::vector<int32_t> memory_;                                  // of each register, into memories_
+  std::unordered_set<const Slot*> emptied_;                      // so far
   std::unordered_map<const Region*, std::vector<size_t>> gone_;  // holders, by segment
-  std::unordered_set<const TensorImpl*> given_;  // leaves that have their first gradient
-  std::unordered_set<const GradBox*> retained_;  // boxes that have their first gradient
-  int64_t live_, most_;                          // now, during the step
-  const Device device_;                          // whose memory is counted
+  std::unordered_set<const TensorImpl*> given_;                  // leaves that have their first gradient
+  std::unordered_set<const GradBox*> retained_;                  // boxes that have their first gradient
+  int64_t live_, most_;                                          // now, during the step
+  const Device device_;                                          // whose memory is counted
   MemoryTimeline found_;
 };
 
