@@ -117,6 +117,7 @@ class Recomputation {
     Tensors results(call.results);
     emitter.emit({call.op, cells, attrs, call.where, call.results}, results.data());
     state_[i] = State::done;
+    if (!emitter.is_symbolic()) recompute_counters.recomputed.fetch_add(1, std::memory_order_relaxed);
     if (Region::Observer::current && !emitter.is_symbolic()) Region::Observer::current->runs(call);
     for (Value v : region_.operands(call))
       if (v != Region::kAbsent) drop_use(v);

@@ -28,6 +28,12 @@ namespace retrograd::inline v0 {
 
 class Recomputation;
 
+/// Counters of the process.
+struct RecomputeCounters {
+  std::atomic<int64_t> regions{0}, calls{0}, recomputed{0};
+};
+inline constinit RecomputeCounters recompute_counters;
+
 class Region final : public SavedTensorHooks {
  public:
   using Value = int32_t;  // inputs and results, in order of first use

@@ -32,6 +32,7 @@ RegionLog::RegionLog(Region::Recompute how, bool early_stop, DecideSave decide, 
       early_stop_(early_stop),
       outer_pair_(default_saved_tensor_hooks()),
       decide_(std::move(decide)) {
+  recompute_counters.regions.fetch_add(1, std::memory_order_relaxed);
   pair_.emplace(RefPtr<SavedTensorHooks>(region_.get()), where);
   innermost_ = this;
 }
@@ -109,6 +110,7 @@ void RegionLog::begin(const Call& call) {
 }
 
 void RegionLog::end(const Call& call, const Tensor* results) {
+  recompute_counters.calls.fetch_add(1, std::memory_order_relaxed);
   for (RegionLog* log = innermost_; log; log = log->outer_)
     if (!log->is_suspended_) log->note_results(call, results);
 }

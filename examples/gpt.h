@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "examples/recomputation.h"
 #include "retrograd/retrograd.h"
 
 namespace examples {
@@ -44,6 +45,7 @@ struct Gpt : retrograd::nn::Module {
   retrograd::nn::Embedding wte, wpe;
   retrograd::nn::ModuleList<Block> blocks{this, "blocks"};
   retrograd::nn::LayerNorm lnf;
+  Recomputation recomputation;
 
   explicit Gpt(const GptConfig& c)
       : config(c),
@@ -58,7 +60,8 @@ struct Gpt : retrograd::nn::Module {
   /// tokens int64 [batch, length], length <= block -> scores of the next token [batch, length, vocabulary].
   retrograd::Tensor forward(const retrograd::Tensor& tokens) const {
     retrograd::Tensor h = wte(tokens) + wpe(positions(tokens));
-    for (const auto& block : blocks.items()) h = block->forward(h);
+    for (const auto& block : blocks.items())
+      h = recomputation.block([&](const retrograd::Tensor& x) { return block->forward(x); }, h);
     return retrograd::linear(lnf(h), wte.weight);
   }
 
@@ -70,6 +73,7 @@ struct Gpt : retrograd::nn::Module {
 
   /// The mean cross entropy of `next` [batch, length], in nats.
   retrograd::Tensor loss(const retrograd::Tensor& tokens, const retrograd::Tensor& next) const {
+    const auto scope = recomputation.scope();
     return retrograd::cross_entropy(forward(tokens).view({-1, config.vocabulary}), next.view({-1}));
   }
 };

@@ -11,6 +11,7 @@
 #include "examples/common/digits.h"
 #include "examples/common/program.h"
 #include "examples/common/session.h"
+#include "examples/recomputation.h"
 #include "retrograd/retrograd.h"
 
 namespace rg = retrograd;
@@ -28,10 +29,13 @@ struct Net : rg::nn::Module {
   rg::nn::MaxPool2d pool{this, "pool", 2};
   rg::nn::Linear fc1{this, "fc1", 2 * kChannels*(kSide / 4) * (kSide / 4), kWidth};
   rg::nn::Linear fc2{this, "fc2", kWidth, kDigits};
+  examples::Recomputation recomputation;
 
   Tensor forward(const Tensor& pixels) const {
-    const Tensor half = pool(rg::relu(conv1(pixels.view({-1, 1, kSide, kSide}))));
-    const Tensor quarter = pool(rg::relu(conv2(half)));
+    const auto block1 = [this](const Tensor& x) { return pool(rg::relu(conv1(x))); };
+    const auto block2 = [this](const Tensor& x) { return pool(rg::relu(conv2(x))); };
+    const Tensor half = recomputation.block(block1, pixels.view({-1, 1, kSide, kSide}));
+    const Tensor quarter = recomputation.block(block2, half);
     return fc2(rg::relu(fc1(rg::flatten(quarter, 1))));
   }
 };
@@ -40,9 +44,11 @@ void train(const examples::Options& options) {
   const examples::Digits data(examples::find_data(options.data, "digits.csv"), options.place());
   Net net;
   net.to(options.place());
+  net.recomputation = examples::Recomputation(options.checkpoint);
   rg::optim::AdamW optimizer(net.parameters(), {.lr = 3e-3});
   const rg::optim::CosineSchedule schedule{.peak = 3e-3, .final = 3e-5, .warmup = 20, .steps = options.steps};
   const auto loss = [&](const Tensor& pixels, const Tensor& digits) {
+    const auto scope = net.recomputation.scope();
     return rg::cross_entropy(net.forward(pixels), digits);
   };
   examples::Session session(options, net, kBatch, "images", {loss, [&] { optimizer.step(); }});
@@ -68,6 +74,7 @@ void train(const examples::Options& options) {
 
 int main(int argc, char** argv) {
   examples::Options options;
+  options.can_recompute = true;
   options.steps = 1500;
   options.log_every = 100;
   return examples::run_program(argc, argv, "Trains a convolutional network to read handwritten digits.",

@@ -68,6 +68,7 @@ void train(const examples::Options& options) {
   const examples::Text text(examples::find_data(options.data, "tinyshakespeare.txt"), kBlock);
   examples::Gpt model({.vocabulary = text.vocabulary(), .block = kBlock});
   model.to(options.place());
+  model.recomputation = examples::Recomputation(options.checkpoint);
   rg::optim::AdamW optimizer = make_optimizer(model);
   const rg::optim::CosineSchedule schedule{
       .peak = 1e-3, .final = 1e-4, .warmup = 100, .steps = options.steps};
@@ -99,6 +100,7 @@ void train(const examples::Options& options) {
 
 int main(int argc, char** argv) {
   examples::Options options;
+  options.can_recompute = true;
   options.steps = 2000;
   return examples::run_program(argc, argv, "Trains a character GPT on Shakespeare and lets it write.",
                                options, [&] { train(options); });

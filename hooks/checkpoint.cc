@@ -28,6 +28,12 @@ void CheckpointScope::close() {
 
 }  // namespace detail
 
+RecomputeStats recompute_stats() {
+  return {recompute_counters.regions.load(std::memory_order_relaxed),
+          recompute_counters.calls.load(std::memory_order_relaxed),
+          recompute_counters.recomputed.load(std::memory_order_relaxed)};
+}
+
 // PyTorch: segments of functions.size() / segments functions, the rest in the last one.
 Tensor checkpoint_sequential(const std::vector<std::function<Tensor(const Tensor&)>>& functions,
                              int64_t segments, Tensor input, const CheckpointOptions& options,

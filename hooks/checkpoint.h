@@ -48,6 +48,14 @@ class CheckpointEarlyStopGuard {
   OpenScopes<Setting>::Guard guard_;
 };
 
+/// Counted since the process began.
+struct RecomputeStats {
+  int64_t regions = 0;           // checkpoints and outermost scopes of policies, also while a function is recorded
+  int64_t calls = 0;             // of ops, made in a region
+  int64_t calls_recomputed = 0;  // in eager and captured backwards
+};
+RecomputeStats recompute_stats();
+
 namespace detail {
 class CheckpointScope {
  public:

@@ -35,6 +35,11 @@ void add_flags(CLI::App& app, Options& o) {
   app.add_option("--saved", o.saved, "what is kept of the forward for the backward")
       ->check(CLI::IsMember({"keep", "half", "fp8", "offload", "offload-file"}))
       ->capture_default_str();
+  if (o.can_recompute)
+    app.add_option("--checkpoint", o.checkpoint,
+                   "what the backward recomputes: nothing, each block, or what a policy does not save")
+        ->check(CLI::IsMember({"none", "block", "policy=all", "policy=products", "policy=names"}))
+        ->capture_default_str();
   app.add_option("--offload-dir", o.offload_dir,
                  "folder of --saved offload-file; without it a private one, removed at exit")
       ->check(path_problem);

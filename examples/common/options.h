@@ -19,6 +19,8 @@ namespace examples {
 struct Options {
   std::string mode = "traced";  // or eager, compiled, step
   std::string saved = "keep";   // or half, fp8, offload, offload-file
+  bool can_recompute = false;       // set by an example that has --checkpoint
+  std::string checkpoint = "none";  // or block, policy=NAME (examples/recomputation.h)
   std::string offload_dir;      // empty: a private temporary folder
   std::string device = "cpu";   // or cuda, cuda:1, ...
   std::string data;             // empty: the file that comes with the example

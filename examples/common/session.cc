@@ -140,6 +140,12 @@ void Session::finish() {
   row("device", rg::to_string(place_));
   row("mode", options_.mode);
   row("saved", saved_.description());
+  if (options_.can_recompute) row("checkpoint", options_.checkpoint);
+  // A compiled function is not counted: its recomputation is part of its plans.
+  const bool counts = options_.mode == "eager" || options_.mode == "traced";
+  if (const rg::RecomputeStats s = rg::recompute_stats(); counts && s.calls > 0)
+    row("recomputed", fmt::format("{:.0f} % of the calls in regions",
+                                  100 * static_cast<double>(s.calls_recomputed) / static_cast<double>(s.calls)));
   row("parameters", fmt::format("{}", parameters_));
   row("steps", fmt::format("{}", steps_));
   row("train loss", exact(last_loss_));

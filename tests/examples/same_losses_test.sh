@@ -7,6 +7,7 @@
 # a model whose activations are small compared with its parameters). A step on one thread is only run for keep. Peaks
 # are not compared with offload: if the model is on the CPU it keeps as much as before, and a prefetched value exists in
 # addition to its copy.
+# An example that has --checkpoint has the same losses with each choice of it, and with PEAK "lower" lower peaks.
 # Every captured graph is written to a file, whose text parses and prints again (ROUND_TRIP FILE...).
 #
 # Not tested here: that the losses are good (learning_test.sh), the graph itself (tests/tracer).
@@ -50,4 +51,21 @@ for saved in "${@:-keep}"; do
   if [[ $saved == keep ]]; then keep_peak=$traced
   elif [[ $peak == lower && $saved != offload ]]; then ((traced < keep_peak)) || fail "$saved: peaks no lower than keep"
   fi
+done
+
+"$program" --help | grep -q -- --checkpoint || exit 0
+for choice in block policy=all policy=products policy=names; do
+  for mode in eager traced compiled step; do
+    out=$folder/$choice.$mode
+    "$program" --steps "$steps" --log-every 1 --checkpoint "$choice" --mode "$mode" --threads 2 >"$out"
+    losses "$out" >"$out.losses"
+    cmp "$out.losses" "$folder/keep.eager.2.losses" || fail "--checkpoint $choice, $mode: other losses"
+    here=$(value_of "$out" "peak bytes") without=$(value_of "$folder/keep.$mode.2" "peak bytes")
+    echo "--checkpoint $choice, $mode: peak bytes $here, without $without; $(grep recomputed "$out" || true)"
+    [[ $peak != lower ]] || ((here < without)) || fail "--checkpoint $choice, $mode: peaks no lower than without"
+    [[ $mode != eager ]] || continue
+    grep -q -E '^ +captures +1$' "$out" || fail "--checkpoint $choice, $mode: not one capture"
+    planned=$(value_of "$out" "planned peak") met=$(value_of "$out" met)
+    [[ $planned == [1-9]* && $planned == "$met" ]] || fail "--checkpoint $choice, $mode: planned peak $planned, met: $met"
+  done
 done

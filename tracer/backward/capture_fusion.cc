@@ -74,7 +74,7 @@ void follow(const ir::Remap& remap, std::vector<RuleRun>& rules, DriveLog& log) 
 
 // No node moves across a point where groups stop, so the node numbers in the log remain valid.
 void Capture::fuse(const BackwardRequest& request, const Reached& reached) {
-  auto& [graph, sources, rules, log, recomputed] = recorded_;
+  auto& [graph, sources, rules, log, recomputed, calls_recomputed] = recorded_;
   Executor& executor = executor_for(graph);
   if (!fuses(executor)) return;
   const std::vector<bool> stops = stops_of(graph, sources, log, reached);

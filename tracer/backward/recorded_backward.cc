@@ -12,6 +12,7 @@ void RecordedBackward::take(Recorder& recorder) {
   sources = std::move(recorder.sources);
   rules = std::move(recorder.rules);
   recomputed = std::move(recorder.recomputed);
+  calls_recomputed = recorder.calls_recomputed;
   if (recorder.log.may_leave) log = std::move(recorder.log);
 }
 
@@ -45,6 +46,8 @@ RecordedBackward::Outcome RecordedBackward::run(const Plan& plan, const Backward
   Binder bind(request, reached);
   for (const Source& s : sources)
     if (s.kind != Source::Kind::slot && s.kind != Source::Kind::region) bindings.push_back(bind(s));
+  if (calls_recomputed)
+    recompute_counters.recomputed.fetch_add(calls_recomputed, std::memory_order_relaxed);
   if (Region::Observer::current)
     for (uint32_t region : recomputed) Region::Observer::current->recomputes(*reached.regions[region]);
   const std::vector<RefPtr<Region>> alive(reached.regions.begin(), reached.regions.end());  // to the end

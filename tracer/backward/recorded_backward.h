@@ -14,7 +14,8 @@ struct RecordedBackward {
   std::vector<Source> sources;       // of its inputs
   std::vector<RuleRun> rules;        // in order
   DriveLog log;                      // empty unless the graph calls user code
-  std::vector<uint32_t> recomputed;  // regions whose calls are in the graph
+  std::vector<uint32_t> recomputed;  // regions whose calls are in the graph,
+  int64_t calls_recomputed = 0;      // and how many
 
   /// Takes the recording of the recorder into `graph`.
   void take(Recorder& recorder);

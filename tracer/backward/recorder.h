@@ -79,7 +79,8 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   std::vector<Source> sources;  // parallel to graph.inputs()
   std::vector<SymbolUse> uses;
   std::vector<LiveUse> lives;
-  std::vector<uint32_t> recomputed;  // regions whose calls are in the graph
+  std::vector<uint32_t> recomputed;  // regions whose calls are in the graph,
+  int64_t calls_recomputed = 0;      // and how many
   std::vector<RuleRun> rules;        // the records that ran, in order
   DriveLog log;
   std::vector<RefPtr<Hook>>
