@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "examples/common/data_file.h"
 #include "examples/common/program.h"

@@ -27,9 +27,8 @@ std::string seed_problem(const std::string& text) {
 }  // namespace
 
 void add_flags(CLI::App& app, Options& o) {
-  app.add_option(
-         "--mode,--backward", o.mode,
-         "how a step runs: eagerly, its backward traced, forward and backward compiled, all of it")
+  app.add_option("--mode,--backward", o.mode,
+                 "how a step runs: eagerly, its backward traced, forward and backward compiled, all of it")
       ->check(CLI::IsMember({"eager", "traced", "compiled", "step"}))
       ->capture_default_str();
   app.add_option("--saved", o.saved, "what is kept of the forward for the backward")
@@ -61,9 +60,7 @@ void add_flags(CLI::App& app, Options& o) {
   app.add_option("--log-every", o.log_every, "steps between two lines")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->capture_default_str();
-  app.add_option("--seed", o.seed, "seed of everything random")
-      ->check(seed_problem)
-      ->capture_default_str();
+  app.add_option("--seed", o.seed, "seed of everything random")->check(seed_problem)->capture_default_str();
   app.add_option("--threads", o.threads, "threads to compute with; without it one for each processor")
       ->check(CLI::Range(1, 1024));
 }

@@ -144,8 +144,9 @@ void Session::finish() {
   // A compiled function is not counted: its recomputation is part of its plans.
   const bool counts = options_.mode == "eager" || options_.mode == "traced";
   if (const rg::RecomputeStats s = rg::recompute_stats(); counts && s.calls > 0)
-    row("recomputed", fmt::format("{:.0f} % of the calls in regions",
-                                  100 * static_cast<double>(s.calls_recomputed) / static_cast<double>(s.calls)));
+    row("recomputed",
+        fmt::format("{:.0f} % of the calls in regions",
+                    100 * static_cast<double>(s.calls_recomputed) / static_cast<double>(s.calls)));
   row("parameters", fmt::format("{}", parameters_));
   row("steps", fmt::format("{}", steps_));
   row("train loss", exact(last_loss_));
