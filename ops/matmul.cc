@@ -185,14 +185,14 @@ Tensor as_rows(const Tensor& x, SourceLocation where) {
 
 }  // namespace
 
-// That of the weight first: a graph then frees the saved input before it makes the gradient of the input.
+// That of the input last: a graph frees the saved input before it makes it.
 void Linear::vjp(RuleContext& c) {
   if (c.needs(1)) {
     const Tensor rows = as_rows(c.grad(), c.where());
     c.give(1, mm(t(Operand(rows, c.where())), Operand(as_rows(c.in(0).tensor(), c.where()), c.where())));
   }
-  if (c.needs(0)) c.give(0, linear(Operand(c.grad(), c.where()), t(c.in(1))));
   if (c.has_operand(2) && c.needs(2)) c.give(2, sum_to(c.grad(), c.type(2).shape, c.where()));
+  if (c.needs(0)) c.give(0, linear(Operand(c.grad(), c.where()), t(c.in(1))));
 }
 
 void Linear::jvp(TangentContext& c) {
