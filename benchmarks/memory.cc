@@ -1,6 +1,6 @@
 // Peak memory of one training step (forward, loss, backward) of a Llama-style model.
-// usage: memory [--mode M] [--pair P] [--recompute R] [--layers N] [--dim N] [--heads N] [--hidden N] [--length N] [--batch N]
-// [--threads N] [--steps N]
+// usage: memory [--mode M] [--pair P] [--recompute R] [--layers N] [--dim N] [--heads N] [--hidden N] [--length N]
+// [--batch N] [--threads N] [--steps N]
 //
 // Prints one JSON line:
 //   peak_kb   the most tensor data alive during a step, above what is alive before it (parameters and their gradients)

@@ -228,8 +228,8 @@ void RegionLog::set_root(const TensorImpl& cell, Value value) {
                           Root{value, cell.storage()->version(), std::move(layout)});
 }
 
-// A call of as_strided or as_strided_scatter, for a part of what a memory holds. It is recomputed, and what it reads can
-// be kept if that is still in the memory of `part`.
+// A call of as_strided or as_strided_scatter, for a part of what a memory holds. It is recomputed, and what it reads
+// can be kept if that is still in the memory of `part`.
 Region::Value RegionLog::add_part(const OpInfo& op, std::span<const Value> operands, const TensorImpl& part,
                                   const Root& root) {
   const ops::Geometry geometry = ops::geometry_of(part, *root.cell);

@@ -1,7 +1,7 @@
 // Units: the runs of op statements that mode compiled compiles (suites/FORMAT.md, section 4).
 //
-// A unit is a maximal run of op statements, and of checkpoints of such, of one list. It is split where a control statement could notice the
-// difference:
+// A unit is a maximal run of op statements, and of checkpoints of such, of one list. It is split where a control
+// statement could notice the difference:
 //   after a statement that makes, or writes to, a tensor that is hooked, retained, or an input of a gradient: later
 //     uses of it are in another unit, through whose result the gradient passes;
 //   if a program has hooks or retained tensors and asks for the gradients of some inputs only: between statements that

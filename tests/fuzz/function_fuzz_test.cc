@@ -1,8 +1,8 @@
 // Random programs as compiled functions, at random sizes: each call has the bits of the eager function, its results,
 // what it writes to its arguments, and its gradients.
 //
-// A program becomes a function of its leaves: the steps that compute and write, without hooks and backwards. Sizes among
-// the integers of a step are taken from the arguments. The function is called at the program's own sizes, at four
+// A program becomes a function of its leaves (tests/fuzz/program_function.h). Sizes among the integers of a step are
+// taken from the arguments. The function is called at the program's own sizes, at four
 // others, and at the own ones again, as compile() and as compile_step(), which differentiates inside. In a third of the
 // programs some results have hooks, in another third the calls are made under a pair.
 //

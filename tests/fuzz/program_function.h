@@ -1,8 +1,8 @@
 // A random program as a function of its leaves: the steps that compute and write, without hooks and backwards. Sizes
 // among the integers of a step are taken from the arguments.
 //
-// Parts of it may be recomputed in a backward: checkpoints and scopes with policies open before some steps, drawn by the
-// number of the program, and end after others.
+// Parts of it may be recomputed in a backward: checkpoints and scopes with policies open before some steps, drawn by
+// the number of the program, and end after others.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +39,8 @@ struct Outcome {
 };
 
 /// Gradients of the sum of results, by arguments. Gradients of a result in the memory of an argument meet those of the
-/// function's own uses of it in another order than eagerly (docs/compile.md, "Gradients of an argument"): `all` includes
-/// them.
+/// function's own uses of it in another order than eagerly (docs/compile.md, "Gradients of an argument"): `all`
+/// includes them.
 Tensors gradients_of(const Tensors& results, const Tensors& arguments, bool all);
 Outcome call(const std::function<Tensors(const Tensors&)>& f, const Tensors& arguments, bool is_step,
              uint64_t seed, bool has_pair);

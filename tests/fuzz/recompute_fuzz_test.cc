@@ -1,6 +1,6 @@
 // Random programs with regions that are recomputed: checkpoints and scopes with policies, two deep. Results and
-// gradients have the bits of the program without them: eagerly, with a captured backward, as a compiled function and as a
-// step.
+// gradients have the bits of the program without them: eagerly, with a captured backward, as a compiled function and
+// as a step.
 //
 //   RETROGRAD_FUZZ_COUNT=10000 RETROGRAD_FUZZ_SEED=7 ./bazelw run //tests/fuzz:recompute_fuzz_test
 //

@@ -1,5 +1,4 @@
-// Known scenarios of checkpoints and of selective recomputation; the numbers are those of the list of scenarios that the
-// project keeps. Others are in checkpoint_test.cc and recompute_policy_test.cc.
+// Known scenarios of checkpoints and of selective recomputation. Others are in checkpoint_test.cc and recompute_policy_test.cc.
 #include <catch2/catch.hpp>
 #include <fstream>
 
