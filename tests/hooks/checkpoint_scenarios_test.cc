@@ -1,4 +1,5 @@
-// Known scenarios of checkpoints and of selective recomputation. Others are in checkpoint_test.cc and recompute_policy_test.cc.
+// Known scenarios of checkpoints and of selective recomputation, by number. Others are in checkpoint_test.cc and
+// recompute_policy_test.cc.
 #include <catch2/catch.hpp>
 #include <fstream>
 
