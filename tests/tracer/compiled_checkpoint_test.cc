@@ -149,3 +149,25 @@ TEST_CASE("a captured backward serves other sizes and parameters of checkpointed
     CHECK(compiled.stats().left == 0);
   }
 }
+
+TEST_CASE("a compiled function that is called in a region runs as it is, and is recomputed") {
+  const auto f = rg::compile([](const Tensor& x) { return rg::exp(rg::sin(x)); });
+  const Tensor x = shifted_wave(1000).requires_grad_();
+  rg::sum(rg::exp(rg::sin(x))).backward();
+  const Tensor want = x.grad();
+  for (const bool by_policy : {false, true}) {
+    x.set_grad({});
+    const int64_t before = rg::memory::stats().live_bytes;
+    Tensor y;
+    {
+      std::optional<rg::RecomputeScope> scope;
+      if (by_policy) scope.emplace(rg::policies::recompute_all());
+      y = by_policy ? f(x) : rg::checkpoint([&](const Tensor& in) { return f(in); }, x);
+    }
+    CHECK(rg::memory::stats().live_bytes == before + y.nbytes());
+    rg::sum(y).backward();
+    CHECK(same_bits(x.grad(), want));
+  }
+  CHECK(f.stats().eager == 2);
+  CHECK(f.last_eager_reason().find("checkpoint") != std::string::npos);
+}
