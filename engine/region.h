@@ -63,9 +63,8 @@ class Region final : public SavedTensorHooks {
   SourceLocation where() const { return where_; }
   Recompute how() const { return how_; }
   const std::vector<Call>& calls() const { return calls_; }
-  /// The number of calls that a recomputation at once runs, and the number that it starts: where the last saved value
-  /// is an operand, its call is not run.
-  size_t calls_run() const { return run_; }
+  /// The number of calls that a recomputation at once starts. Where the last saved value is an operand, the last of them
+  /// is not run.
   size_t calls_started() const { return started_; }
   /// Of all calls; and of one.
   const void* attrs() const { return attrs_.data(); }

@@ -19,6 +19,7 @@ RefPtr<TensorImpl> alias_of(const TensorImpl& cell) {
   return alias;
 }
 
+// At the sizes of the recording where they are symbols.
 int64_t bytes_of(const TensorImpl& cell) {
   return cell.numel().hint() * static_cast<int64_t>(element_size(cell.dtype()));
 }
@@ -275,17 +276,15 @@ void RegionLog::note_reader(Value value, size_t call) {
   kept.last_segment = segment();
 }
 
+// What the policy calls is no part of the region.
+SaveDecision RegionLog::ask(const Call* call, std::string_view name, std::span<const Tensor> results) {
+  const Recomputing suspended(*region_);
+  return decide_(*region_, call, name, results);
+}
+
 // `accumulate` may have overwritten its operands.
 void RegionLog::decide(const Call& call, Value first, const Tensor* results) {
-  is_suspended_ = true;  // what the policy calls is no part of the region
-  SaveDecision decision;
-  try {
-    decision = decide_(*region_, &call, {}, std::span(results, static_cast<size_t>(call.outputs)));
-  } catch (...) {
-    is_suspended_ = false;
-    throw;
-  }
-  is_suspended_ = false;
+  const SaveDecision decision = ask(&call, {}, std::span(results, static_cast<size_t>(call.outputs)));
   for (int i = 0; i < call.outputs; ++i) {
     is_saved_[static_cast<size_t>(first + i)] = decision.is_saved;
     if (decision.pair && results[i].defined()) keep(first + i, results[i].impl(), decision.pair);
@@ -299,7 +298,7 @@ void RegionLog::name(const Tensor& value, std::string_view name) {
   for (RegionLog* log = innermost_; log; log = log->outer_) {
     if (!log->decide_ || log->is_suspended_) continue;
     const Value v = log->value_of(value.impl());
-    const SaveDecision decision = log->decide_(*log->region_, nullptr, name, {&value, 1});
+    const SaveDecision decision = log->ask(nullptr, name, {&value, 1});
     if (log->region_->kept_of_[static_cast<size_t>(v)] >= 0) continue;
     log->is_saved_[static_cast<size_t>(v)] = decision.is_saved;
     if (decision.pair) log->keep(v, value.impl(), decision.pair);

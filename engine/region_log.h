@@ -68,7 +68,7 @@ class RegionLog {
   /// The user has given `value` a name.
   static void name(const Tensor& value, std::string_view name);
 
-  /// While a region is recomputed, its log, if it is still open, knows what that gives by the first calls.
+  /// While a region is recomputed, or its policy asked, nothing is logged. Its log, if it is still open, knows what that gives by the first calls.
   class Recomputing {
    public:
     explicit Recomputing(const Region& region) : log_(of(region)) { set(true); }
@@ -116,6 +116,7 @@ class RegionLog {
   void note_write(const TensorImpl& self, TensorImpl& result);
   void save_from_write(const TensorImpl& self);
 
+  SaveDecision ask(const Call* call, std::string_view name, std::span<const Tensor> results);
   void decide(const Call& call, Value first, const Tensor* results);
   void keep(Value value, TensorImpl& cell, const RefPtr<SavedTensorHooks>& pair = {});
   void keep_if_saved(Value value, TensorImpl& cell);
@@ -133,7 +134,7 @@ class RegionLog {
   const bool early_stop_;
   const RefPtr<SavedTensorHooks> outer_pair_;
   std::optional<SavedTensorHooksGuard> pair_;
-  bool is_suspended_ = false;                           // its own recomputation runs
+  bool is_suspended_ = false;                           // see Recomputing
   std::vector<std::pair<Value, TensorImpl*>> pending_;  // operands of the call that runs
   std::unordered_map<Place, Value, PlaceHash> values_;
   std::unordered_map<uint32_t, Root> roots_;                   // by identity of the memory

@@ -17,14 +17,14 @@ class App;  // not its header, which takes longer to compile than an example
 namespace examples {
 
 struct Options {
-  std::string mode = "traced";  // or eager, compiled, step
-  std::string saved = "keep";   // or half, fp8, offload, offload-file
+  std::string mode = "traced";      // or eager, compiled, step
+  std::string saved = "keep";       // or half, fp8, offload, offload-file
   bool can_recompute = false;       // set by an example that has --checkpoint
   std::string checkpoint = "none";  // or block, policy=NAME (examples/recomputation.h)
-  std::string offload_dir;      // empty: a private temporary folder
-  std::string device = "cpu";   // or cuda, cuda:1, ...
-  std::string data;             // empty: the file that comes with the example
-  std::string save;             // empty: nothing is saved
+  std::string offload_dir;          // empty: a private temporary folder
+  std::string device = "cpu";       // or cuda, cuda:1, ...
+  std::string data;                 // empty: the file that comes with the example
+  std::string save;                 // empty: nothing is saved
   std::string dot;
   std::string profile;  // folder for the profile of some steps; empty: no profile
   bool print_graph = false;

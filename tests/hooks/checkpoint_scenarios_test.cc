@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "engine/region_log.h"
 #include "retrograd/retrograd.h"
 #include "tests/hooks/pairs.h"
+#include "tests/hooks/regions.h"
 
 namespace rg = retrograd;
 namespace ag = retrograd::autograd;
@@ -13,26 +13,13 @@ using rg::checkpoint;
 using rg::RecomputeScope;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::Calls;
+using rg::testing::live;
 using rg::testing::same_bits;
 using rg::testing::shifted_wave;
 
 namespace {
 
-// Calls that run again, and recomputations.
-class Calls final : public rg::Region::Observer {
- public:
-  Calls() { current = this; }
-  ~Calls() { current = nullptr; }
-  void recomputes(const rg::Region&) override { ++recomputations; }
-  void runs(const rg::Region::Call& call) override { names.emplace_back(call.op->name); }
-  size_t count(std::string_view name) const {
-    return static_cast<size_t>(std::count(names.begin(), names.end(), name));
-  }
-  int recomputations = 0;
-  std::vector<std::string> names;
-};
-
-int64_t live() { return rg::memory::stats().live_bytes; }
 Tensor leaf(int64_t n) { return shifted_wave(n).requires_grad_(); }
 
 int64_t resident_bytes() {

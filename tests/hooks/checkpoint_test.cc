@@ -4,52 +4,23 @@
 
 #include <catch2/catch.hpp>
 
-#include "engine/region_log.h"
 #include "retrograd/retrograd.h"
+#include "tests/hooks/errors.h"
 #include "tests/hooks/pairs.h"
+#include "tests/hooks/regions.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::Calls;
+using rg::testing::category_of;
+using rg::testing::in_modes;
+using rg::testing::live;
 using rg::testing::same_bits;
 using rg::testing::shifted_wave;
 using rg::testing::there_and_back;
 
 namespace {
-
-// Counts recomputations of regions.
-class Counter final : public rg::Region::Observer {
- public:
-  Counter() { current = this; }
-  ~Counter() { current = nullptr; }
-  void recomputes(const rg::Region&) override { ++runs; }
-  int runs = 0;
-};
-
-int64_t live() { return rg::memory::stats().live_bytes; }
-
-rg::Category category_of(const std::function<void()>& f, std::string* text = nullptr) {
-  try {
-    f();
-  } catch (const rg::Error& e) {
-    if (text) *text = e.what();
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return rg::Category::unsupported;
-}
-
-// Runs a test eagerly, and with backwards that are captured.
-template <class F>
-void in_modes(const F& f) {
-  SECTION("eager") {
-    f([](const Tensor& loss) { loss.backward(); });
-  }
-  SECTION("traced") {
-    rg::CompiledBackward compiled = rg::compile_backward();
-    f([&](const Tensor& loss) { compiled(loss); });
-  }
-}
 
 Tensor layer(const Tensor& x, const Tensor& w) { return rg::tanh(rg::mm(rg::gelu(x), w)); }
 
@@ -64,13 +35,13 @@ TEST_CASE("a region keeps its inputs, and nothing of what it computes") {
     for (int step = 0; step < 3; ++step) {
       x.set_grad({});
       w.set_grad({});
-      Counter counter;
+      Calls calls;
       const int64_t before = live();
       const Tensor y = rg::checkpoint([&](const Tensor& in) { return layer(layer(in, w), w); }, x);
       CHECK(live() == before + y.nbytes());
-      CHECK(counter.runs == 0);
+      CHECK(calls.recomputations == 0);
       backward(rg::sum(y));
-      CHECK(counter.runs == 1);
+      CHECK(calls.recomputations == 1);
       CHECK(same_bits(x.grad(), want_x));
       CHECK(same_bits(w.grad(), want_w));
     }
@@ -80,21 +51,21 @@ TEST_CASE("a region keeps its inputs, and nothing of what it computes") {
 TEST_CASE("a backward through half of the records, and a second one, recompute again") {
   in_modes([](const auto& backward) {
     const Tensor x = shifted_wave(50).requires_grad_();
-    Counter counter;
+    Calls calls;
     Tensor a, b;
     rg::checkpoint([&] {
       a = rg::exp(rg::sin(x));
       b = rg::cos(a);
     });
     const Tensors only = rg::autograd::grad({rg::sum(a)}, {x}, {}, true);
-    CHECK(counter.runs == 1);
+    CHECK(calls.recomputations == 1);
     const int64_t before = live();
     const Tensors again = rg::autograd::grad({rg::sum(a)}, {x}, {}, true);
-    CHECK(counter.runs == 2);
+    CHECK(calls.recomputations == 2);
     CHECK(live() == before + again[0].nbytes());  // no recomputed value is left
     CHECK(same_bits(only[0], again[0]));
     backward(rg::sum(a) + rg::sum(b));
-    CHECK(counter.runs == 3);
+    CHECK(calls.recomputations == 3);
     CHECK(category_of([&] { rg::sum(b).backward(); }) == rg::Category::backward_twice_freed);
     const Tensor plain = x.detach().requires_grad_();
     const Tensor pa = rg::exp(rg::sin(plain));
@@ -212,7 +183,7 @@ TEST_CASE("pairs around a region pack its inputs, pairs inside take what is save
       return rg::saved_tensor_hooks([&count](const Tensor& t) { return ++count, t; },
                                     [](const Tensor& t) { return t; });
     };
-    Counter counter;
+    Calls calls;
     Tensor y;
     {
       const rg::SavedTensorHooksGuard around(counting(outside));
@@ -228,7 +199,7 @@ TEST_CASE("pairs around a region pack its inputs, pairs inside take what is save
     CHECK(outside == 2);
     CHECK(inside == 1);
     backward(rg::sum(y));
-    CHECK(counter.runs == 1);
+    CHECK(calls.recomputations == 1);
     const Tensor plain = x.detach().requires_grad_();
     rg::sum(rg::sin(rg::cos(rg::exp(plain)) * plain)).backward();
     CHECK(same_bits(x.grad(), plain.grad()));
@@ -251,12 +222,6 @@ TEST_CASE("a region that throws leaves nothing behind") {
 
 TEST_CASE("the setting of early stop") {
   const Tensor x = shifted_wave(10).requires_grad_();
-  struct Calls final : rg::Region::Observer {
-    Calls() { current = this; }
-    ~Calls() { current = nullptr; }
-    void recomputes(const rg::Region& region) override { started = region.calls_started(); }
-    size_t started = 0;
-  };
   const auto started = [&](bool argument) {
     const Tensor y = rg::checkpoint([&] { return rg::clone(rg::cos(rg::sin(x))); }, {.early_stop = argument});
     Calls seen;
@@ -276,9 +241,9 @@ TEST_CASE("the setting of early stop") {
 TEST_CASE("checkpoint_sequential: regions but for the last segment") {
   const Tensor x = shifted_wave(10).requires_grad_();
   std::vector<std::function<Tensor(const Tensor&)>> functions(7, [](const Tensor& t) { return rg::sin(t); });
-  Counter counter;
+  Calls calls;
   rg::sum(rg::checkpoint_sequential(functions, 3, x)).backward();
-  CHECK(counter.runs == 2);
+  CHECK(calls.recomputations == 2);
   const Tensor plain = x.detach().requires_grad_();
   Tensor y = plain;
   for (const auto& f : functions) y = f(y);

@@ -4,61 +4,34 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "engine/region_log.h"
 #include "retrograd/retrograd.h"
+#include "tests/hooks/errors.h"
 #include "tests/hooks/pairs.h"
+#include "tests/hooks/regions.h"
 
 namespace rg = retrograd;
 using rg::CheckpointPolicy;
 using rg::RecomputeScope;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::Calls;
+using rg::testing::in_modes;
+using rg::testing::live;
 using rg::testing::same_bits;
 using rg::testing::shifted_wave;
 
 namespace {
 
-// The names of the calls that run again.
-class Calls final : public rg::Region::Observer {
- public:
-  Calls() { current = this; }
-  ~Calls() { current = nullptr; }
-  void runs(const rg::Region::Call& call) override {
-    if (call.op->name != "as_strided") names.emplace_back(call.op->name);
-  }
-  size_t count(std::string_view name) const {
-    return static_cast<size_t>(std::count(names.begin(), names.end(), name));
-  }
-  std::vector<std::string> names;
-};
-
-int64_t live() { return rg::memory::stats().live_bytes; }
-
 std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const rg::Error& e) {
-    return e.what();
-  }
-  FAIL("nothing was thrown");
-  return {};
+  std::string text;
+  rg::testing::category_of(f, &text);
+  return text;
 }
 
 rg::RecomputePolicy only(std::string op, CheckpointPolicy policy) {
   return [op = std::move(op), policy](const rg::PolicyCall& call) {
     return call.op == op ? policy : CheckpointPolicy::prefer_recompute;
   };
-}
-
-template <class F>
-void in_modes(const F& f) {
-  SECTION("eager") {
-    f([](const Tensor& loss) { loss.backward(); });
-  }
-  SECTION("traced") {
-    rg::CompiledBackward compiled = rg::compile_backward();
-    f([&](const Tensor& loss) { compiled(loss); });
-  }
 }
 
 // The gradients of loss(x) with policies, from outermost to innermost, and without.

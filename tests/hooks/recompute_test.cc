@@ -7,28 +7,19 @@
 #include <cstring>
 
 #include "retrograd/retrograd.h"
+#include "tests/hooks/errors.h"
 #include "tests/hooks/pairs.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::category_of;
 using rg::testing::is_left_as_it_is;
 using rg::testing::same_bits;
 using rg::testing::shifted_wave;
 using rg::testing::there_and_back;
 
 namespace {
-
-rg::Category category_of(const std::function<void()>& f, std::string* text = nullptr) {
-  try {
-    f();
-  } catch (const rg::Error& e) {
-    if (text) *text = e.what();
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return rg::Category::unsupported;
-}
 
 int64_t live() { return rg::memory::stats().live_bytes; }
 

@@ -24,8 +24,8 @@ std::shared_ptr<BackwardCache::Structure> BackwardCache::find(const Key& key) {
 }
 
 std::shared_ptr<BackwardCache::Structure> BackwardCache::add(const Key& key, const BackwardRequest& request,
-                                                             Walk& walk) {
-  auto structure = std::make_shared<Structure>(Structure{key, Trail(request, walk), {}});
+                                                             Walk& walk, uint64_t regions) {
+  auto structure = std::make_shared<Structure>(Structure{key, Trail(request, walk, regions), {}});
   std::lock_guard lock(mutex_);
   if (const auto it = by_key_.find(key); it != by_key_.end())
     return *it->second;  // another thread was faster
@@ -109,12 +109,13 @@ BackwardCache::Found BackwardCache::look_up_or_capture(const BackwardRequest& re
     return found;
   Walk walk = request.walk();
   reached = walk.reached();
-  const Key key = structure_key(request, walk, find_regions(reached));
+  const uint64_t regions = find_regions(reached);
+  const Key key = structure_key(request, walk, regions);
   std::shared_ptr<Structure> structure = find(key);
   if (structure && structure != recent && look_up(structure, request, reached, found, misfit)) return found;
   if (!structure) {
     misfit = recent ? recent->trail.difference(request, walk) : "first call";
-    structure = add(key, request, walk);
+    structure = add(key, request, walk, regions);
   }
   {
     std::lock_guard lock(mutex_);

@@ -59,7 +59,8 @@ class BackwardCache {
 
   std::shared_ptr<Structure> newest() const;
   std::shared_ptr<Structure> find(const Key& key);
-  std::shared_ptr<Structure> add(const Key& key, const BackwardRequest& request, Walk& walk);
+  std::shared_ptr<Structure> add(const Key& key, const BackwardRequest& request, Walk& walk,
+                                 uint64_t regions);
   static bool find_plan(const std::shared_ptr<Structure>& structure, const Key& sizes, const Reached& reached,
                         Found& found);
   bool look_up(const std::shared_ptr<Structure>& structure, const BackwardRequest& request,

@@ -24,7 +24,7 @@ const T& attr_at(const SymbolUse& use, const Reached& reached) {
 std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk, const Reached& reached) {
   auto capture = std::make_shared<Capture>();
   RecordedBackward& recorded = capture->recorded_;
-  Recorder recorder(recorded.graph, walk, &request);
+  Recorder recorder(recorded.graph, walk, &request, reached.regions);
   BackwardRequest symbolic = request;
   symbolic.retain_graph = true;  // the run releases the slots, not the recording
   for (size_t i = 0; i < request.cotangents.size(); ++i)

@@ -46,8 +46,7 @@ RecordedBackward::Outcome RecordedBackward::run(const Plan& plan, const Backward
   Binder bind(request, reached);
   for (const Source& s : sources)
     if (s.kind != Source::Kind::slot && s.kind != Source::Kind::region) bindings.push_back(bind(s));
-  if (calls_recomputed)
-    recompute_counters.recomputed.fetch_add(calls_recomputed, std::memory_order_relaxed);
+  if (calls_recomputed) recompute_counters.recomputed.fetch_add(calls_recomputed, std::memory_order_relaxed);
   if (Region::Observer::current)
     for (uint32_t region : recomputed) Region::Observer::current->recomputes(*reached.regions[region]);
   const std::vector<RefPtr<Region>> alive(reached.regions.begin(), reached.regions.end());  // to the end

@@ -12,7 +12,6 @@
 #include "engine/region.h"
 #include "ops/arithmetic.h"
 #include "ops/shape_ops.h"
-#include "tracer/backward/regions.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -39,7 +38,8 @@ bool calls_user(const Walk& walk) {
 
 }  // namespace
 
-Recorder::Recorder(ir::Graph& graph, Walk& walk, const BackwardRequest* request)
+Recorder::Recorder(ir::Graph& graph, Walk& walk, const BackwardRequest* request,
+                   std::span<Region* const> regions)
     : GraphEmitter(graph, true, request ? request->where : SourceLocation()),
       walk_(walk),
       keeps_log_(calls_user(walk)),
@@ -50,18 +50,22 @@ Recorder::Recorder(ir::Graph& graph, Walk& walk, const BackwardRequest* request)
   sources.reserve(records + others);
   uses.reserve(records);
   rules.reserve(records);
-  Reached reached = walk.reached();
-  find_regions(reached);
-  for (uint32_t i = 0; i < reached.regions.size(); ++i) regions_[reached.regions[i]] = i;
+  for (uint32_t i = 0; i < regions.size(); ++i) regions_[regions[i]] = i;
 }
 
 Tensor Recorder::root(uint32_t i, const TensorType& type) {
-  TensorType symbolic = type;
-  for (int d = 0; d < type.shape.rank(); ++d)
-    symbolic.shape[d] = symbolise(
-        type.shape[d], {.kind = SymbolUse::Kind::root_dim, .place = i, .dim = static_cast<uint32_t>(d)});
+  const TensorType symbolic = symbolise(type, {.kind = SymbolUse::Kind::root_dim, .place = i});
   sources.push_back({Source::Kind::root, i});
   return make(symbolic, graph_.add_tensor_input(symbolic));
+}
+
+// `use`: of the first dim.
+TensorType Recorder::symbolise(TensorType type, SymbolUse use) {
+  for (int d = 0; d < type.shape.rank(); ++d) {
+    use.dim = static_cast<uint32_t>(d);
+    type.shape[d] = symbolise(type.shape[d], use);
+  }
+  return type;
 }
 
 Dim Recorder::symbolise(Dim size, SymbolUse use) {
@@ -140,12 +144,9 @@ TensorType Recorder::type_of(const Record& record, int i) {
   follow(record);
   TensorType& type = types_[static_cast<size_t>(i)];
   if (type.dtype != ScalarType::Undefined) return type;
-  type = Emitter::type_of(record, i);
-  for (int d = 0; d < type.shape.rank(); ++d)
-    type.shape[d] = symbolise(type.shape[d], {.kind = SymbolUse::Kind::type_dim,
-                                              .place = origin_.ordinal,
-                                              .index = static_cast<uint32_t>(i),
-                                              .dim = static_cast<uint32_t>(d)});
+  type = symbolise(
+      Emitter::type_of(record, i),
+      {.kind = SymbolUse::Kind::type_dim, .place = origin_.ordinal, .index = static_cast<uint32_t>(i)});
   return type;
 }
 
@@ -334,14 +335,20 @@ void Recorder::emit_unpack(const Call& call, Tensor* results) {
   log.may_leave |= slot.packed() && !is_recomputed;
   const TensorType type =
       type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
-  const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
   const auto offset = reinterpret_cast<const char*>(&slot) - reinterpret_cast<const char*>(attrs.record);
-  sources.push_back({Source::Kind::slot,
-                     origin_.ordinal,
-                     static_cast<uint32_t>(attrs.slot),
-                     {},
-                     static_cast<uint32_t>(offset)});
+  append_unpack(call, type,
+                {Source::Kind::slot,
+                 origin_.ordinal,
+                 static_cast<uint32_t>(attrs.slot),
+                 {},
+                 static_cast<uint32_t>(offset)},
+                results);
   ++rules.back().unpacks;
+}
+
+void Recorder::append_unpack(const Call& call, const TensorType& type, Source source, Tensor* results) {
+  const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
+  sources.push_back(std::move(source));
   Call plain = call;
   plain.attrs = nullptr;
   ir::Node& node = append(plain, {&type, 1});
@@ -362,20 +369,10 @@ void Recorder::emit_region_input(const Call& call, Tensor* results) {
     }
     user_ran_ = log.may_leave = true;
   }
-  TensorType type = region.kept_type(i);
-  for (int d = 0; d < type.shape.rank(); ++d)
-    type.shape[d] = symbolise(type.shape[d], {.kind = SymbolUse::Kind::type_dim,
-                                              .of_region = true,
-                                              .place = place,
-                                              .index = index,
-                                              .dim = static_cast<uint32_t>(d)});
-  const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
-  sources.push_back({Source::Kind::region, place, index});
-  Call plain = call;
-  plain.attrs = nullptr;
-  ir::Node& node = append(plain, {&type, 1});
-  node.handle = input;
-  results[0] = make(type, node.first_result);
+  const TensorType type =
+      symbolise(region.kept_type(i),
+                {.kind = SymbolUse::Kind::type_dim, .of_region = true, .place = place, .index = index});
+  append_unpack(call, type, {Source::Kind::region, place, index}, results);
 }
 
 // Hooks, functions and slots of the nested tape belong to the traceable code: they run and are recorded with it.

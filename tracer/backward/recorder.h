@@ -55,7 +55,9 @@ struct RuleRun {
 class Recorder final : public GraphEmitter, public DriverObserver {
  public:
   /// Records a backward without create_graph, or that of `request`, whose pair packs the values that an op may save.
-  Recorder(ir::Graph& graph, Walk& walk, const BackwardRequest* request = nullptr);
+  /// `regions`: those that it recomputes, by number.
+  Recorder(ir::Graph& graph, Walk& walk, const BackwardRequest* request = nullptr,
+           std::span<Region* const> regions = {});
 
   void emit(const Call& call, Tensor* results) override;
   std::string name() const override { return "Recorder"; }
@@ -99,6 +101,8 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   void note(DriveLog::Kind kind, uint32_t index, int32_t value = 0, size_t count = 0);
   int32_t handle(ir::Input::Kind kind, const TensorType& type, Source source, const void* key);
   Dim symbolise(Dim size, SymbolUse use);
+  TensorType symbolise(TensorType type, SymbolUse use);
+  void append_unpack(const Call& call, const TensorType& type, Source source, Tensor* results);
   uint32_t live_index(const HookList& hooks, const Hook* hook);
   Source hook_source(const HookAttrs& attrs);
   void follow(const Record& record);

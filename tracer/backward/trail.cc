@@ -38,12 +38,13 @@ Trail::Target Trail::target_of(const Edge& edge, Walk& walk) {
   return place == kNowhere ? Target{} : Target{place, edge.output_nr()};
 }
 
-Trail::Trail(const BackwardRequest& request, Walk& walk)
+Trail::Trail(const BackwardRequest& request, Walk& walk, uint64_t regions)
     : accumulate_(request.accumulate),
       create_graph_(request.create_graph),
       packs_(request.pair),
       to_inputs_(request.to_inputs),
-      cotangents_(cotangent_types(request)) {
+      cotangents_(cotangent_types(request)),
+      regions_(regions) {
   for (const Edge& root : request.root_edges) roots_.push_back(target_of(root, walk));
   for (const Edge& input : request.input_edges) inputs_.push_back(target_of(input, walk));
   steps_.reserve(walk.order().size());
@@ -54,8 +55,6 @@ Trail::Trail(const BackwardRequest& request, Walk& walk)
     for (int i = r.operands; i-- > 0;) targets_.push_back(target_of(r.edge(i), walk));
     add_portrait(r);
   }
-  Reached reached = walk.reached();
-  regions_ = find_regions(reached);
   for (const Walk::Leaf& leaf : walk.leaves()) leaf_annotations_.push_back(annotations_of(*leaf.leaf));
   for (const Tensor& c : request.cotangents) cotangent_types_.push_back(c.impl().type());
   for (size_t k = 0; k < steps_.size(); ++k)
