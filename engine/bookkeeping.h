@@ -14,7 +14,7 @@
 
 namespace retrograd::inline v0 {
 
-/// Of slot `slot` of the record or, if there is a region, of its input `slot`.
+/// Of slot `slot` of the record or, if there is a region, of the tensor `slot` that it keeps.
 struct UnpackAttrs : HostAttrs {
   Record* record;
   int slot;
@@ -46,7 +46,7 @@ struct FunctionBackwardAttrs : HostAttrs {
 
 /// Packs what the record of the results has saved, slot by slot, if there is such a record and it is not packed yet.
 /// While a function is recorded: the operand is the value of one slot, and `payload` receives what unpack will be
-/// given.
+/// given; nothing: the slot keeps the value.
 struct PackAttrs : HostAttrs {
   SavedTensorHooks* pair;
   Record* owner = nullptr;

@@ -171,7 +171,11 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
   for (const Tensor& g : grads) any |= g.defined();
   if (!any && !runs_without_gradients(record)) return;
   if (observer_) observer_->record_begins(ordinal);
-  if (item.captured && item.runs) capture_results(record, grads);
+  if (item.captured && (item.runs || !request_.runs_input_hooks)) capture_results(record, grads);
+  if (!item.runs && !request_.runs_input_hooks) {
+    for (Tensor& g : grads) g.reset();
+    return;
+  }
   std::optional<Lists> hooks;  // few records have any
   if (record.hooks) {
     hooks = Lists{record.hooks->tensor.snapshot(), record.hooks->pre.snapshot(), {}};
@@ -240,7 +244,7 @@ void Driver::run_leaf(const Walk::Leaf& item, uint32_t index) {
     hooks = {meta->tensor_hooks.snapshot(), meta->pre_hooks.snapshot(), meta->post_hooks.snapshot()};
     post_accumulate = meta->post_accumulate_hooks.snapshot();
   }
-  tensor_hooks(hooks.tensor, {&grad, 1}, nullptr);
+  if (request_.runs_input_hooks) tensor_hooks(hooks.tensor, {&grad, 1}, nullptr);
   if (!request_.accumulate) {
     capture(Edge(&leaf), grad);
     grad.reset();

@@ -29,6 +29,8 @@ struct BackwardRequest {
   bool create_graph = false;
   RefPtr<SavedTensorHooks> pair;  // create_graph: the default pair, for what the backward itself saves
   SourceLocation where = {};      // of the call in user code
+  bool runs_input_hooks =
+      true;  // false: the gradients are parts of sums, which the tensor hooks of inputs will see
 
   Walk walk() const { return Walk(root_edges, to_inputs ? &input_edges : nullptr, accumulate); }
 };

@@ -60,6 +60,9 @@ class AutogradContext {
 
   /// Numbers for backward: attributes, sizes, switches.
   std::map<std::string, Scalar> saved_data;
+  /// Anything else that an opaque backward needs. Tensors in it are neither checked for writes nor packed, and live as
+  /// long as the record.
+  std::shared_ptr<void> saved_object;
 
  private:
   friend struct FunctionCall;

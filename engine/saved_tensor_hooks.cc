@@ -20,6 +20,21 @@ DisableSavedTensorHooks::Scoped without_pair(std::string message, SourceLocation
 
 }  // namespace
 
+void SavedTensorHooks::visit(std::any& payload, PayloadVisitor& visitor) {
+  Tensor* const tensor = std::any_cast<Tensor>(&payload);
+  if (!tensor) detail::refuse_payload();
+  visit_payload(*tensor, visitor);
+}
+
+void detail::refuse_payload() {
+  throw Error(
+      Category::bad_argument,
+      "saved_tensor_hooks: a traceable pair packs tensors, numbers, strings, and vectors, optionals, pairs "
+      "and "
+      "tuples of these. Hint: give the class of the payload a function parts() that returns std::tie of its "
+      "members");
+}
+
 SavedTensorHooksGuard::SavedTensorHooksGuard(RefPtr<SavedTensorHooks> hooks, SourceLocation where)
     : guard_(allowed(std::move(hooks), where)) {}
 

@@ -5,14 +5,20 @@
 // the dtype and shape that was saved.
 // Gradients bypass the pair: the unpacked value replaces the saved one in the graph, however lossy the pair is.
 // A thread-local stack holds the default pair for what is saved in its scope; only the innermost applies.
-// A pair made with `traceable` consists of tensor functions only, with a Tensor as payload, and is inlined when a
-// function is recorded (tracer/function/compile.h); a captured backward calls it like any other.
+// A `traceable` pair consists of tensor functions only. A recorded function contains both of its functions, a captured
+// backward its unpack, as operations that are planned and fused like all others. Its payload has tensors, which are
+// values of the graph, and constants: see visit_payload().
 #pragma once
 
 #include <any>
+#include <bit>
 #include <functional>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "engine/callable.h"
 #include "engine/open_scopes.h"
@@ -24,12 +30,40 @@ namespace retrograd::inline v0 {
 class Prefetcher;
 class Region;
 
+/// Is shown the parts of a payload, in their order.
+class PayloadVisitor {
+ public:
+  /// A tensor, perhaps undefined; it may be replaced by one that stands for it.
+  virtual void tensor(Tensor& tensor) = 0;
+  /// A part of what identifies the constants.
+  virtual void constant(uint64_t word) = 0;
+
+ protected:
+  ~PayloadVisitor() = default;
+};
+
+/// Which values a traceable pair packs in compile() and compile_step(); elsewhere it packs all. Where values are packed
+/// with loss, the choice changes gradients.
+enum class PackFilter : uint8_t {
+  all,
+  no_static,  // not the tensors that the function captures: parameters, buffers
+  donated,  // only intermediate values: not those that the caller, a parameter or a result holds anyway. A step
+            // differentiates before its results are known: they count as intermediate there
+};
+
 class SavedTensorHooks : public RefCounted {
  public:
   virtual ~SavedTensorHooks() = default;
   virtual std::any pack(const Tensor& tensor) = 0;
   virtual Tensor unpack(const std::any& payload) = 0;
   bool traceable = false;
+  /// Traceable pairs with the same key, not empty, do the same: one recording serves them all, also in another process.
+  /// Without a key, each object has its own recordings.
+  std::string cache_key;
+  PackFilter filter = PackFilter::all;
+  /// Shows the parts of a payload of a traceable pair. Error(bad_argument) if it has parts that visit_payload() does
+  /// not take.
+  virtual void visit(std::any& payload, PayloadVisitor& visitor);
   /// Whether both functions read nothing but their arguments, write to no tensor that others can see, and do not query
   /// the running backward. A recorded function guards against such actions of other pairs, which splits a device's
   /// graphs of launches into more parts.
@@ -41,6 +75,73 @@ class SavedTensorHooks : public RefCounted {
   virtual Region* region() { return nullptr; }
 };
 
+/// The parts of a payload: a Tensor; a number, an enum or a string; a vector, an optional, a pair or a tuple of parts; or
+/// a class with a function `auto parts() { return std::tie(...); }`.
+template <class T>
+void visit_payload(T& part, PayloadVisitor& visitor);
+
+namespace detail {
+template <class T>
+inline constexpr bool is_vector = false;
+template <class T>
+inline constexpr bool is_vector<std::vector<T>> = true;
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... T>
+inline constexpr bool is_tuple<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_tuple<std::pair<A, B>> = true;
+template <class T>
+concept HasParts = requires(T& x) {
+  x.parts();
+};
+
+template <class T>
+constexpr bool is_visitable() {
+  if constexpr (std::is_same_v<T, Tensor> || std::is_arithmetic_v<T> || std::is_enum_v<T> ||
+                std::is_same_v<T, std::string> || HasParts<T>)
+    return true;
+  else if constexpr (is_vector<T> || is_optional<T>)
+    return is_visitable<typename T::value_type>();
+  else if constexpr (is_tuple<T>)
+    return []<size_t... I>(std::index_sequence<I...>) {
+      return (is_visitable<std::tuple_element_t<I, T>>() && ...);
+    }
+  (std::make_index_sequence<std::tuple_size_v<T>>());
+  return false;
+}
+[[noreturn]] void refuse_payload();
+}  // namespace detail
+
+template <class T>
+void visit_payload(T& part, PayloadVisitor& visitor) {
+  const auto visit_each = [&](auto&... each) { (visit_payload(each, visitor), ...); };
+  if constexpr (std::is_same_v<T, Tensor>) {
+    visitor.tensor(part);
+  } else if constexpr (std::is_enum_v<T> || std::is_integral_v<T>) {
+    visitor.constant(static_cast<uint64_t>(part));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    visitor.constant(std::bit_cast<uint64_t>(static_cast<double>(part)));
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    visitor.constant(part.size());
+    for (const char c : part) visitor.constant(static_cast<uint64_t>(c));
+  } else if constexpr (detail::is_vector<T>) {
+    visitor.constant(part.size());
+    for (auto& each : part) visit_payload(each, visitor);
+  } else if constexpr (detail::is_optional<T>) {
+    visitor.constant(part.has_value());
+    if (part) visit_payload(*part, visitor);
+  } else if constexpr (detail::is_tuple<T>) {
+    std::apply(visit_each, part);
+  } else {
+    std::apply(visit_each, part.parts());
+  }
+}
+
 namespace detail {
 template <class Pack, class Unpack>
 class SavedTensorHooksOf final : public SavedTensorHooks {
@@ -50,6 +151,12 @@ class SavedTensorHooksOf final : public SavedTensorHooks {
   SavedTensorHooksOf(Pack pack, Unpack unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {}
   std::any pack(const Tensor& tensor) override { return std::any(pack_(tensor)); }
   Tensor unpack(const std::any& payload) override { return unpack_(std::any_cast<const Payload&>(payload)); }
+  void visit(std::any& payload, PayloadVisitor& visitor) override {
+    if constexpr (is_visitable<Payload>())
+      visit_payload(std::any_cast<Payload&>(payload), visitor);
+    else
+      refuse_payload();
+  }
 
  private:
   Pack pack_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <new>
 
 #include <fmt/format.h>
@@ -255,6 +256,29 @@ void keep(Slot& slot, TensorImpl& value) {
   slot.keep(std::move(cell));
 }
 
+// Describes the payload of a traceable pair.
+class PayloadHash final : public PayloadVisitor {
+ public:
+  PayloadHash(Packed& packed, const RefPtr<Storage>& saved) : packed_(packed), saved_(saved) {
+    const std::string& key = packed.hooks->cache_key;
+    constant(key.empty() ? reinterpret_cast<uintptr_t>(packed.hooks.get()) : std::hash<std::string>()(key));
+  }
+  void tensor(Tensor& tensor) override {
+    Hashes hashes;
+    if (tensor.defined()) {
+      hashes.add(tensor.impl().type());
+      if (tensor.impl().storage() == saved_) packed_.aliased = saved_;
+    }
+    constant(hashes.structure);
+    packed_.sizes = fold_hash(packed_.sizes, hashes.sizes);
+  }
+  void constant(uint64_t word) override { packed_.structure = fold_hash(packed_.structure, word); }
+
+ private:
+  Packed& packed_;
+  const RefPtr<Storage>& saved_;
+};
+
 void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks) {
   slot.version = value.storage() ? value.storage()->version() : 0;
   RefPtr<TensorImpl> plain = TensorImpl::make();
@@ -275,6 +299,7 @@ void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<Save
       TensorImpl* operand = plain.get();
       PackAttrs attrs{{}, hooks.get(), &owner, &slot, &packed->payload};
       emitter.emit({&ops::pack, {&operand, 1}, &attrs, owner.where(), 0}, nullptr);
+      if (!packed->payload.has_value()) return keep(slot, value);
     } else {
       Emitter::Scope plainly(emitter.is_symbolic() ? emitter : eager_emitter());
       packed->payload = hooks->pack(Tensor(plain));
@@ -283,8 +308,11 @@ void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<Save
   if (value.storage() && value.storage()->version() != slot.version)
     fail(Category::hook_forbidden, owner.op->name, "a pack hook modified the saved tensor in place",
          owner.where());
-  if (const Tensor* payload = std::any_cast<Tensor>(&packed->payload);
-      payload && payload->defined() && payload->impl().storage() == value.storage())
+  if (hooks->traceable) {
+    PayloadHash hash(*packed, value.storage());
+    hooks->visit(packed->payload, hash);
+  } else if (const Tensor* payload = std::any_cast<Tensor>(&packed->payload);
+             payload && payload->defined() && payload->impl().storage() == value.storage())
     packed->aliased = value.storage();
   slot.keep(std::move(packed));
 }
@@ -419,7 +447,7 @@ void pack_slot(Record& owner, Slot& slot, const RefPtr<SavedTensorHooks>& hooks)
   if (!value) return;
   const uint32_t version = slot.version;
   pack(slot, *value, owner, hooks);
-  if (slot.packed()->aliased) slot.version = version;  // writes since the save still count
+  if (!slot.packed() || slot.packed()->aliased) slot.version = version;  // writes since the save still count
 }
 
 namespace {
@@ -443,10 +471,23 @@ void fail_version(const Record& r, const Slot& slot, const Storage& memory, cons
 
 namespace {
 
-Tensor unpack_hooked(Record& r, Slot& slot) {
-  Packed& packed = *slot.packed();
+void check_not_released(const Record& r, const Slot& slot) {
+  if (slot.released)
+    fail(Category::backward_twice_freed, r.op->name,
+         "backward a second time through a graph whose saved values are freed. Hint: pass retain_graph=true "
+         "to the first backward",
+         r.where());
+}
+
+void check_payload_version(const Record& r, const Slot& slot) {
+  const Packed& packed = *slot.packed();
   if (packed.aliased && packed.aliased->version() != slot.version)
     fail_version(r, slot, *packed.aliased, packed.type, slot.version);
+}
+
+Tensor unpack_hooked(Record& r, Slot& slot) {
+  Packed& packed = *slot.packed();
+  check_payload_version(r, slot);
   Tensor value;
   {
     NoGradGuard no_grad;
@@ -470,17 +511,36 @@ Tensor unpack_hooked(Record& r, Slot& slot) {
 }  // namespace
 
 Tensor unpack(Record& r, Slot& slot) {
-  if (slot.released)
-    fail(Category::backward_twice_freed, r.op->name,
-         "backward a second time through a graph whose saved values are freed. Hint: pass retain_graph=true "
-         "to the first backward",
-         r.where());
+  check_not_released(r, slot);
   if (slot.packed()) return unpack_hooked(r, slot);
   TensorImpl* value = slot.value();
   if (!value) return {};
   if (value->storage() && value->storage()->version() != slot.version)
     fail_version(r, slot, *value->storage(), value->type(), slot.version);
   return Tensor(RefPtr<TensorImpl>(value));
+}
+
+std::vector<Tensor*> payload_tensors(const Packed& packed) {
+  struct Collect final : PayloadVisitor {
+    void tensor(Tensor& tensor) override { found.push_back(&tensor); }
+    void constant(uint64_t) override {}
+    std::vector<Tensor*> found;
+  } collect;
+  if (packed.hooks->traceable) packed.hooks->visit(const_cast<std::any&>(packed.payload), collect);
+  return std::move(collect.found);
+}
+
+Tensor unpack_part(Record& r, Slot& slot, size_t part, bool releases) {
+  check_not_released(r, slot);
+  check_payload_version(r, slot);
+  const std::vector<Tensor*> tensors = payload_tensors(*slot.packed());
+  if (!releases || !r.is_unchanged()) return *tensors[part];
+  Tensor value = std::exchange(*tensors[part], Tensor());
+  if (std::ranges::none_of(tensors, [](const Tensor* t) { return t->defined(); })) {
+    slot.clear();
+    slot.released = true;
+  }
+  return value;
 }
 
 Tensor unpack_and_release(Record& r, Slot& slot) {

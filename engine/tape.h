@@ -85,9 +85,11 @@ struct Packed {
   RefPtr<SavedTensorHooks> hooks;
   std::any payload;
   TensorType type;  // of the tensor given to pack
-  // The saved memory, if the payload is a tensor that shares it: then versions are compared.
+  // The saved memory, if a tensor of the payload shares it: then versions are compared.
   RefPtr<Storage> aliased;
   std::vector<Tangent> tangents;
+  // Of a traceable pair: hashes of the pair and the parts of its payload, and of the sizes of the tensors among these.
+  uint64_t structure = 0, sizes = 0;
 };
 
 class Slot {
@@ -308,6 +310,11 @@ Tensor unpack(Record& record, Slot& slot);
 /// The same, and releases the slot: an unhooked value is moved out, not copied. The slot is not released when another
 /// value of the record was written to since: a rule that fails for that reason leaves its slots unchanged.
 Tensor unpack_and_release(Record& record, Slot& slot);
+/// The tensors in the payload of a traceable pair, in order; none for another pair. They may be undefined.
+std::vector<Tensor*> payload_tensors(const Packed& packed);
+/// Tensor `part` of these, with the checks that unpack() makes before it calls the hook. `releases`: the payload drops
+/// it, and the slot is released with the last one.
+Tensor unpack_part(Record& record, Slot& slot, size_t part, bool releases);
 /// Puts `value` into a slot, through the pack hook when there is one.
 void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks);
 

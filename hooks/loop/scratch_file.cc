@@ -1,0 +1,61 @@
+// See hooks/loop/scratch_file.h. The file is unlinked as soon as it is open: not all file systems have O_TMPFILE.
+#include "hooks/loop/scratch_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "engine/grad_mode.h"
+#include "ops/creation.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd::inline v0 {
+
+ScratchFile::ScratchFile(const std::string& folder) : folder_(folder) {
+  std::string path = folder + "/scratch-XXXXXX";
+  fd_ = ::mkostemp(path.data(), O_CLOEXEC);
+  if (fd_ < 0) fail("create");
+  ::unlink(path.c_str());
+}
+
+ScratchFile::~ScratchFile() { ::close(fd_); }
+
+void ScratchFile::fail(const char* action) const {
+  throw FileError(fmt::format("{}: cannot {} a scratch file: {}", folder_, action, std::strerror(errno)));
+}
+
+void ScratchFile::write(int64_t at, const Tensor& tensor) const {
+  NoGradGuard no_grad;
+  const Tensor dense = contiguous(tensor.cpu());
+  const char* next = static_cast<const char*>(dense.raw_data());
+  for (auto left = static_cast<size_t>(dense.nbytes()); left > 0;) {
+    const ssize_t count = ::pwrite(fd_, next, left, at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("write to");
+    next += count;
+    at += count;
+    left -= static_cast<size_t>(count);
+  }
+}
+
+Tensor ScratchFile::read(int64_t at, const TensorType& type) const {
+  const Tensor result = empty(type.shape, {type.dtype});
+  char* next = static_cast<char*>(result.raw_data());
+  for (auto left = static_cast<size_t>(result.nbytes()); left > 0;) {
+    const ssize_t count = ::pread(fd_, next, left, at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("read");
+    if (count == 0) throw FileError(folder_ + ": a scratch file is shorter than what was written to it");
+    next += count;
+    at += count;
+    left -= static_cast<size_t>(count);
+  }
+  return result.to(type.device);
+}
+
+}  // namespace retrograd

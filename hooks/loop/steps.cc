@@ -1,0 +1,182 @@
+// See hooks/loop/steps.h.
+#include "hooks/loop/steps.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "engine/driver.h"
+
+namespace retrograd::inline v0 {
+namespace {
+
+constexpr const char* kName = "checkpoint_loop";
+
+}  // namespace
+
+StepState LoopSteps::snapshot(int64_t step, const Tensors& state) const {
+  StepState at{step, {}, {}, default_generator().state()};
+  for (const Tensor& t : state) {
+    at.state.push_back(t.detach());
+    at.versions.push_back(t.version());
+  }
+  return at;
+}
+
+void LoopSteps::check_unchanged(const StepState& at) const {
+  for (size_t i = 0; i < at.state.size(); ++i)
+    if (at.state[i].version() != at.versions[i])
+      fail(Category::version_mismatch, kName,
+           fmt::format(
+               "tensor {} of the state before step {}, {}, was written to in place. Hint: the body must "
+               "return new tensors",
+               i, at.step, describe(at.state[i])),
+           code_->where);
+}
+
+void LoopSteps::check_results(const Tensors& state, const Tensors& results) const {
+  if (results.size() != state.size())
+    fail(Category::bad_argument, kName,
+         fmt::format("the body returned {} tensors for a state of {}", results.size(), state.size()),
+         code_->where);
+  for (size_t i = 0; i < state.size(); ++i)
+    if (!results[i].defined() || !(results[i].impl().type() == state[i].impl().type()))
+      fail(Category::bad_argument, kName,
+           fmt::format("the body returned {} for tensor {} of the state, which is {}", describe(results[i]),
+                       i, describe(state[i])),
+           code_->where);
+}
+
+// The pair of saved-tensor hooks around the loop has no part in its steps: not in the forward either, as it is closed
+// when they are executed again.
+Tensors LoopSteps::call_body(const Tensors& state, int64_t step) const {
+  const detail::NoDefaultHooks no_pair;
+  Tensors results;
+  try {
+    results = code_->body(state, step);
+  } catch (Exception& e) {
+    e.add_context(
+        fmt::format("in step {} of the checkpoint_loop called at {}", step, to_string(code_->where)));
+    throw;
+  }
+  ++loop_counters.steps;
+  check_results(state, results);
+  return results;
+}
+
+Tensors LoopSteps::run_all(Tensors state) const {
+  const auto goes_on = [&](int64_t step) {
+    return code_->more ? code_->more(state, step) : step < code_->steps;
+  };
+  for (int64_t step = 0; goes_on(step); ++step) state = call_body(state, step);
+  return state;
+}
+
+Tensors LoopSteps::execute(const StepState& at) const {
+  const NoGradGuard no_grad;
+  check_unchanged(at);
+  Tensors results = call_body(at.state, at.step);
+  check_unchanged(at);
+  return results;
+}
+
+StepTape LoopSteps::record(const StepState& at) const {
+  const AutoGradMode grad(true);
+  check_unchanged(at);
+  StepTape tape;
+  for (const Tensor& t : at.state) {
+    const Tensor leaf = t.detach();
+    tape.leaves.push_back(t.is_floating_point() ? leaf.requires_grad_() : leaf);
+  }
+  const uint64_t first_record = begin_sequence();
+  tape.results = call_body(tape.leaves, at.step);
+  check_unchanged(at);
+  check_leaves(tape, first_record);
+  return tape;
+}
+
+// The edges that leave the step's records: to leaves and to older records.
+void LoopSteps::check_leaves(const StepTape& tape, uint64_t first_record) const {
+  std::unordered_set<uintptr_t> listed;
+  for (const Tensors* tensors : {&tape.leaves, &code_->options.parameters})
+    for (const Tensor& t : *tensors)
+      if (t.requires_grad()) listed.insert(gradient_edge(t.impl()).key());
+  std::unordered_set<const Record*> seen;
+  std::vector<Edge> left;
+  for (const Tensor& result : tape.results)
+    if (result.requires_grad()) left.push_back(gradient_edge(result.impl()));
+  while (!left.empty()) {
+    const Edge edge = std::move(left.back());
+    left.pop_back();
+    if (!edge || listed.contains(edge.key())) continue;
+    Record* const record = edge.record();
+    if (record && record->seq >= first_record) {
+      if (!seen.insert(record).second) continue;
+      for (int i = 0; i < record->operands; ++i) left.push_back(record->edge(i));
+      continue;
+    }
+    const std::string what =
+        record ? fmt::format("a result of {} made at {}", record->op->name, to_string(record->where()))
+               : fmt::format("the leaf {}", describe(Tensor(RefPtr<TensorImpl>(edge.leaf()))));
+    fail(Category::bad_argument, kName,
+         "the body reads " + what +
+             ", which requires a gradient and is neither part of the state nor among options.parameters. "
+             "Hint: list "
+             "it there, or detach it",
+         code_->where);
+  }
+}
+
+Tensors LoopSteps::reverse(const StepTape& tape, const Tensors& grads,
+                           const std::vector<size_t>& parameters) const {
+  Tensors roots, cotangents, inputs;
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i].defined() && tape.results[i].requires_grad()) {
+      roots.push_back(tape.results[i]);
+      cotangents.push_back(grads[i]);
+    }
+  const size_t count = tape.leaves.size();
+  Tensors gradients(count + parameters.size());
+  if (roots.empty()) return gradients;
+  std::vector<size_t> wanted;
+  const auto want = [&](const Tensor& t, size_t i) {
+    if (!t.requires_grad()) return;
+    inputs.push_back(t);
+    wanted.push_back(i);
+  };
+  for (size_t i = 0; i < count; ++i) want(tape.leaves[i], i);
+  for (size_t i = 0; i < parameters.size(); ++i) want(code_->options.parameters[parameters[i]], count + i);
+  if (inputs.empty()) return gradients;
+  BackwardRequest request = make_request(roots, cotangents, inputs, false, false, false, code_->where);
+  request.runs_input_hooks = false;
+  Tensors found = run_backward(request);
+  ++loop_counters.reversed;
+  for (size_t i = 0; i < found.size(); ++i) gradients[wanted[i]] = std::move(found[i]);
+  return gradients;
+}
+
+Tensors LoopSteps::reverse_all(Tensors inputs, int64_t steps, const Tensors& grads) const {
+  const AutoGradMode grad(true);
+  Tensors state = inputs;
+  for (int64_t step = 0; step < steps; ++step) state = call_body(state, step);
+  inputs.insert(inputs.end(), code_->options.parameters.begin(), code_->options.parameters.end());
+  Tensors roots, cotangents, wanted;
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i].defined() && state[i].requires_grad()) {
+      roots.push_back(state[i]);
+      cotangents.push_back(grads[i]);
+    }
+  std::ranges::copy_if(inputs, std::back_inserter(wanted), [](const Tensor& t) { return t.requires_grad(); });
+  Tensors gradients(inputs.size());
+  if (roots.empty()) return gradients;
+  BackwardRequest request = make_request(roots, cotangents, wanted, false, true, true, code_->where);
+  request.runs_input_hooks = false;
+  Tensors found = run_backward(request);
+  size_t next = 0;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].requires_grad()) gradients[i] = std::move(found[next++]);
+  return gradients;
+}
+
+}  // namespace retrograd
