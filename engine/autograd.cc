@@ -30,6 +30,13 @@ Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotange
   return gradients;
 }
 
+Tensors detail::partial_grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents,
+                             bool create_graph, SourceLocation where) {
+  BackwardRequest request = make_request(roots, cotangents, inputs, false, create_graph, create_graph, where);
+  request.runs_input_hooks = false;
+  return run_backward(request);
+}
+
 bool is_differentiated_again() {
   return CurrentBackward::innermost() &&
          (GradMode::is_enabled() || Emitter::current().values() == Emitter::Values::of_function);

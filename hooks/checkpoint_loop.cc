@@ -103,7 +103,7 @@ int64_t checkpoint_loop_steps(int64_t n, int64_t slots, SourceLocation where) {
   if (n < 0 || slots < 1)
     fail(Category::bad_argument, "checkpoint_loop_steps", fmt::format("{} steps and {} slots", n, slots),
          where);
-  return LoopSchedule(slots).in_slot(n, slots - 1);
+  return LoopSchedule(slots).from_slot(n, slots - 1);
 }
 
 Tensors detail::run_checkpoint_loop(int64_t n, LoopBody body, const Tensors& state,

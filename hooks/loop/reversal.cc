@@ -147,9 +147,7 @@ void LoopReversal::descend() {
     }
     StepState at = slots_.top_state();
     if (draws_) default_generator().set_state(at.random);
-    const bool is_first =
-        left == count_;  // the initial state stays where it is until the last step is reversed
-    if (!is_first && schedule_.leaves_slot(left, slots_.free())) {
+    if (schedule_.leaves_slot(left, slots_.free())) {
       slots_.pop();
     } else if (left > 1) {
       at = advance(std::move(at), schedule_.advance(left, slots_.free()));

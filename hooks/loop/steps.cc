@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/driver.h"
+#include "engine/autograd.h"
+#include "engine/tape.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -148,9 +149,7 @@ Tensors LoopSteps::reverse(const StepTape& tape, const Tensors& grads,
   for (size_t i = 0; i < count; ++i) want(tape.leaves[i], i);
   for (size_t i = 0; i < parameters.size(); ++i) want(code_->options.parameters[parameters[i]], count + i);
   if (inputs.empty()) return gradients;
-  BackwardRequest request = make_request(roots, cotangents, inputs, false, false, false, code_->where);
-  request.runs_input_hooks = false;
-  Tensors found = run_backward(request);
+  Tensors found = autograd::detail::partial_grad(roots, inputs, cotangents, false, code_->where);
   ++loop_counters.reversed;
   for (size_t i = 0; i < found.size(); ++i) gradients[wanted[i]] = std::move(found[i]);
   return gradients;
@@ -170,9 +169,7 @@ Tensors LoopSteps::reverse_all(Tensors inputs, int64_t steps, const Tensors& gra
   std::ranges::copy_if(inputs, std::back_inserter(wanted), [](const Tensor& t) { return t.requires_grad(); });
   Tensors gradients(inputs.size());
   if (roots.empty()) return gradients;
-  BackwardRequest request = make_request(roots, cotangents, wanted, false, true, true, code_->where);
-  request.runs_input_hooks = false;
-  Tensors found = run_backward(request);
+  Tensors found = autograd::detail::partial_grad(roots, wanted, cotangents, true, code_->where);
   size_t next = 0;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].requires_grad()) gradients[i] = std::move(found[next++]);
