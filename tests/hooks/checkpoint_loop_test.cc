@@ -1,0 +1,453 @@
+// checkpoint_loop: gradients of the plain loop, executed steps, memory, the file, and what it refuses.
+#include "hooks/checkpoint_loop.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "retrograd/retrograd.h"
+#include "tests/hooks/errors.h"
+#include "tests/hooks/pairs.h"
+#include "tests/hooks/regions.h"
+
+namespace rg = retrograd;
+using rg::Tensor;
+using rg::Tensors;
+using rg::testing::category_of;
+using rg::testing::in_modes;
+using rg::testing::live;
+using rg::testing::same_bits;
+using rg::testing::shifted_wave;
+
+namespace {
+
+constexpr int64_t kWidth = 4;
+
+// A step that saves its state, depends on its number, and uses the parameter once.
+struct Model {
+  Tensor w = shifted_wave(kWidth * kWidth, 0.4).view({kWidth, kWidth}).requires_grad_();
+  Tensor start = shifted_wave(3 * kWidth).view({3, kWidth}).requires_grad_();
+
+  Tensor step(const Tensor& u, int64_t i) const {
+    return rg::tanh(rg::mm(u, w) + 0.01 * static_cast<double>(i));
+  }
+  auto body() const {
+    return [this](const Tensor& u, int64_t i) { return step(u, i); };
+  }
+  Tensor plain(int64_t n) const {
+    Tensor u = start;
+    for (int64_t i = 0; i < n; ++i) u = step(u, i);
+    return u;
+  }
+  // The gradients of start and w so far, which are cleared.
+  Tensors take_grads() const {
+    Tensors grads{start.grad(), w.grad()};
+    start.set_grad({});
+    w.set_grad({});
+    return grads;
+  }
+};
+
+bool same(const Tensors& a, const Tensors& b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!same_bits(a[i], b[i])) return false;
+  return a.size() == b.size();
+}
+
+double largest(const Tensor& x) { return rg::amax(rg::abs(x)).item<double>(); }
+
+class Steps {
+ public:
+  int64_t executed() const { return rg::checkpoint_loop_stats().steps - before_.steps; }
+  int64_t reversed() const { return rg::checkpoint_loop_stats().reversed - before_.reversed; }
+  int64_t written() const { return rg::checkpoint_loop_stats().states_written - before_.states_written; }
+  int64_t read() const { return rg::checkpoint_loop_stats().states_read - before_.states_read; }
+
+ private:
+  const rg::CheckpointLoopStats before_ = rg::checkpoint_loop_stats();
+};
+
+}  // namespace
+
+TEST_CASE("a loop has the values and gradients of the plain loop, in the steps that the schedule costs") {
+  in_modes([](const auto& backward) {
+    const Model model;
+    for (const int64_t n : {0, 1, 2, 3, 5, 12, 40, 100})
+      for (const int64_t slots : {1, 2, 5, 12, 200}) {
+        CAPTURE(n, slots);
+        const Tensor want = model.plain(n);
+        rg::sum(want * want).backward();
+        const Tensors want_grads = model.take_grads();
+        const Steps steps;
+        const Tensor got =
+            rg::checkpoint_loop(n, model.body(), model.start, {.slots = slots, .parameters = {model.w}});
+        CHECK(same_bits(got, want));
+        backward(rg::sum(got * got));
+        CHECK(steps.executed() == rg::checkpoint_loop_steps(n, slots));
+        CHECK(steps.reversed() == n);
+        const Tensors grads = model.take_grads();
+        CHECK(same_bits(grads[0], want_grads[0]));
+        if (n > 0) CHECK(same_bits(grads[1], want_grads[1]));
+      }
+  });
+}
+
+TEST_CASE("a loop of unknown length takes little more") {
+  in_modes([](const auto& backward) {
+    const Model model;
+    for (const int64_t n : {0, 1, 2, 3, 7, 30, 100})
+      for (const int64_t slots : {1, 3, 5, 20}) {
+        CAPTURE(n, slots);
+        const Tensor want = model.plain(n);
+        rg::sum(want * want).backward();
+        const Tensors want_grads = model.take_grads();
+        const Steps steps;
+        int64_t asked = 0;
+        const auto more = [&](const Tensor&, int64_t step) {
+          ++asked;
+          return step < n;
+        };
+        const Tensor got =
+            rg::checkpoint_while(more, model.body(), model.start, {.slots = slots, .parameters = {model.w}});
+        CHECK(same_bits(got, want));
+        backward(rg::sum(got * got));
+        CHECK(asked == n + 1);
+        CHECK(static_cast<double>(steps.executed()) <=
+              1.15 * static_cast<double>(rg::checkpoint_loop_steps(n, slots)));
+        const Tensors grads = model.take_grads();
+        CHECK(same_bits(grads[0], want_grads[0]));
+        if (n > 0) CHECK(same_bits(grads[1], want_grads[1]));
+      }
+  });
+}
+
+TEST_CASE("the online schedule at the lengths of the published figures") {
+  for (const auto& [n, slots] :
+       std::vector<std::pair<int64_t, int64_t>>{{100, 5}, {1000, 20}, {1000, 40}, {10000, 20}}) {
+    const Tensor start = rg::ones({2}).requires_grad_();
+    const Steps steps;
+    const auto more = [n = n](const Tensor&, int64_t step) { return step < n; };
+    const Tensor end =
+        rg::checkpoint_while(more, [](const Tensor& u) { return u * 0.999; }, start, {.slots = slots});
+    rg::sum(end).backward();
+    CAPTURE(n, slots);
+    CHECK(static_cast<double>(steps.executed()) <=
+          1.05 * static_cast<double>(rg::checkpoint_loop_steps(n, slots)));
+    CHECK(start.grad().to_vector()[0] == Approx(std::pow(0.999, static_cast<double>(n))).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("memory: the slots and a step") {
+  const int64_t n = 200, slots = 6, size = 1000;
+  const Tensor start = shifted_wave(size).requires_grad_();
+  const auto body = [](const Tensor& u) { return rg::sin(rg::sin(u)); };  // saves two tensors
+  const int64_t bytes = start.nbytes(), before = live();
+  rg::memory::reset_peak();
+  Tensor end = rg::checkpoint_loop(n, body, start, {.slots = slots});
+  CHECK(live() - before <= (2 * slots + 3) * bytes);
+  end.backward(rg::ones_like(end));
+  // A slot: a state, or a recorded step with two saved tensors, one of which is the state, and its result.
+  CHECK(rg::memory::stats().peak_bytes - before <= (2 * slots + 6) * bytes);
+  end.reset();
+  CHECK(live() == before + bytes);  // the gradient
+  start.set_grad({});
+  {
+    const Tensor unused = rg::checkpoint_loop(n, body, start, {.slots = slots});
+    CHECK(live() > before);
+  }
+  CHECK(live() == before);
+}
+
+TEST_CASE("states in a file") {
+  const std::string folder = std::filesystem::current_path().string() + "/states";
+  std::filesystem::create_directory(folder);
+  in_modes([&](const auto& backward) {
+    const Model model;
+    for (const int64_t n : {3, 12, 60})
+      for (const int64_t slots : {1, 3}) {
+        const Tensor want = model.plain(n);
+        rg::sum(want).backward();
+        const Tensors want_grads = model.take_grads();
+        const Steps steps;
+        const Tensor got =
+            rg::checkpoint_loop(n, model.body(), model.start,
+                                {.slots = slots, .disk_slots = 4, .folder = folder, .parameters = {model.w}});
+        CHECK(std::filesystem::is_empty(folder));
+        backward(rg::sum(got));
+        CHECK(same(model.take_grads(), want_grads));
+        if (n > 12) {
+          CHECK(steps.written() > 0);
+          CHECK(steps.read() >= steps.written());
+          CHECK(steps.executed() <= 2 * rg::checkpoint_loop_steps(n, slots + 4));
+        }
+      }
+  });
+}
+
+TEST_CASE("no room for the file is an error, and the loop can be reversed later") {
+  const Tensor start = rg::ones({4}).requires_grad_();
+  const auto body = [](const Tensor& u) { return rg::sin(u); };
+  CHECK_THROWS_AS(rg::checkpoint_loop(50, body, start, {.slots = 1, .disk_slots = 3, .folder = "/nowhere"}),
+                  rg::FileError);
+}
+
+TEST_CASE("random numbers of a step are repeated, and the stream goes on as if there was no backward") {
+  in_modes([](const auto& backward) {
+    const Tensor start = shifted_wave(8).requires_grad_();
+    const auto body = [](const Tensor& u) { return rg::sin(u) * rg::rand({8}); };
+    rg::manual_seed(3);
+    Tensor want = start;
+    for (int i = 0; i < 30; ++i) want = body(want);
+    const Tensor next = rg::rand({2});
+    rg::sum(want).backward();
+    const Tensor want_grad = start.grad();
+    start.set_grad({});
+    rg::manual_seed(3);
+    const Tensor got = rg::checkpoint_loop(30, body, start, {.slots = 3});
+    CHECK(same_bits(got, want));
+    backward(rg::sum(got));
+    CHECK(same_bits(rg::rand({2}), next));
+    CHECK(same_bits(start.grad(), want_grad));
+  });
+}
+
+TEST_CASE("several tensors, integers among them") {
+  in_modes([](const auto& backward) {
+    const Tensor x = shifted_wave(6).requires_grad_(), v = shifted_wave(6, 0.3).requires_grad_();
+    const auto body = [](const Tensors& s, int64_t) -> Tensors {
+      return {s[0] + s[1] * 0.1, s[1] - rg::sin(s[0]) * 0.1, s[2] + 1};
+    };
+    Tensors want{x, v, rg::zeros({1}, {rg::kInt64})};
+    for (int i = 0; i < 25; ++i) want = body(want, i);
+    rg::sum(want[0]).backward();
+    const Tensor want_x = x.grad(), want_v = v.grad();
+    x.set_grad({});
+    v.set_grad({});
+    const Tensors got = rg::checkpoint_loop(25, body, {x, v, rg::zeros({1}, {rg::kInt64})}, {.slots = 4});
+    CHECK(got[2].item<int64_t>() == 25);
+    CHECK_FALSE(got[2].requires_grad());
+    CHECK(same_bits(got[1], want[1]));
+    backward(rg::sum(got[0]));  // the second result has no gradient
+    CHECK(same_bits(x.grad(), want_x));
+    CHECK(same_bits(v.grad(), want_v));
+  });
+}
+
+TEST_CASE("a second backward, and one after an exception") {
+  const Model model;
+  const Tensor want = model.plain(30);
+  rg::sum(want).backward();
+  const Tensors want_grads = model.take_grads();
+  int64_t until = 1000;
+  const auto body = [&](const Tensor& u, int64_t i) {
+    if (until-- == 0) throw std::runtime_error("stop");
+    return model.step(u, i);
+  };
+  const Tensor got = rg::checkpoint_loop(30, body, model.start, {.slots = 3, .parameters = {model.w}});
+  const Tensor loss = rg::sum(got);
+  loss.backward({}, true);
+  CHECK(same(model.take_grads(), want_grads));
+  until = 20;
+  CHECK_THROWS_WITH(loss.backward({}, true), "stop");
+  CHECK_FALSE(model.start.grad().defined());
+  until = 1000;
+  loss.backward();
+  CHECK(same(model.take_grads(), want_grads));
+  CHECK(category_of([&] { loss.backward(); }) == rg::Category::backward_twice_freed);
+}
+
+TEST_CASE("only some gradients are wanted") {
+  const Model model;
+  const Tensor want = rg::sum(model.plain(20));
+  const Tensor want_w = rg::autograd::grad({want}, {model.w})[0];
+  const Tensor got =
+      rg::sum(rg::checkpoint_loop(20, model.body(), model.start, {.slots = 3, .parameters = {model.w}}));
+  CHECK(same_bits(rg::autograd::grad({got}, {model.w})[0], want_w));
+  const Tensor constant = model.start.detach();
+  const Tensor of_constant =
+      rg::sum(rg::checkpoint_loop(20, model.body(), constant, {.slots = 3, .parameters = {model.w}}));
+  CHECK(same_bits(rg::autograd::grad({of_constant}, {model.w})[0], want_w));
+}
+
+TEST_CASE("a parameter with a history, and hooks that see the sum once") {
+  const Model model;
+  const Tensor log_k = rg::scalar_tensor(-1.0).requires_grad_();
+  int calls = 0;
+  const auto run = [&](bool checkpointed) {
+    const Tensor k = rg::exp(log_k);
+    const auto handle = k.register_hook([&](const Tensor& g) {
+      ++calls;
+      return g * 2.0;
+    });
+    const auto on_leaf = log_k.register_hook([&](const Tensor& g) {
+      ++calls;
+      return g * 3.0;
+    });
+    const auto body = [&](const Tensor& u) { return rg::sin(u) * k; };
+    Tensor u = model.start;
+    if (checkpointed)
+      u = rg::checkpoint_loop(12, body, u, {.slots = 3, .parameters = {k}});
+    else
+      for (int i = 0; i < 12; ++i) u = body(u);
+    log_k.set_grad({});
+    rg::sum(u).backward();
+    return log_k.grad();
+  };
+  const Tensor want = run(false);
+  CHECK(calls == 2);
+  CHECK(same_bits(run(true), want));
+  CHECK(calls == 4);
+
+  calls = 0;
+  const auto on_leaf = model.w.register_hook([&](const Tensor& g) {
+    ++calls;
+    return g * 2.0;
+  });
+  rg::sum(model.plain(10)).backward();
+  const Tensors want_grads = model.take_grads();
+  rg::sum(rg::checkpoint_loop(10, model.body(), model.start, {.slots = 3, .parameters = {model.w}}))
+      .backward();
+  CHECK(calls == 2);
+  CHECK(same(model.take_grads(), want_grads));
+}
+
+TEST_CASE("double backward and forward mode") {
+  const Model model;
+  const auto loop = [&](const Tensor& u) {
+    return rg::checkpoint_loop(9, model.body(), u, {.slots = 3, .parameters = {model.w}});
+  };
+  const auto second = [&](const Tensor& loss) {
+    const Tensors g = rg::autograd::grad({loss}, {model.start, model.w}, {}, {}, true);
+    return rg::autograd::grad({rg::sum(g[0] * g[0]) + rg::sum(g[1] * g[1])}, {model.start, model.w});
+  };
+  const Tensors want = second(rg::sum(rg::exp(model.plain(9)))),
+                got = second(rg::sum(rg::exp(loop(model.start))));
+  for (size_t i = 0; i < 2; ++i) CHECK(largest(got[i] - want[i]) < 1e-5 * largest(want[i]));
+
+  const Tensor direction = shifted_wave(3 * kWidth, 0.2).view({3, kWidth});
+  const auto tangent = [&](const std::function<Tensor(const Tensor&)>& f) {
+    return rg::autograd::jvp([&](const Tensors& x) -> Tensors { return {f(x[0])}; }, {model.start},
+                             {direction})
+        .tangents[0];
+  };
+  const Tensor want_t = tangent([&](const Tensor& x) {
+    Tensor u = x;
+    for (int64_t i = 0; i < 9; ++i) u = model.step(u, i);
+    return u;
+  });
+  CHECK(same_bits(tangent(loop), want_t));
+}
+
+TEST_CASE("compiled functions and steps") {
+  const Model model;
+  const Tensor want = rg::sum(model.plain(24));
+  want.backward();
+  const Tensors want_grads = model.take_grads();
+  const auto loss = [&](const Tensor& u) {
+    return rg::sum(rg::checkpoint_loop(24, model.body(), u, {.slots = 4, .parameters = {model.w}}));
+  };
+  const auto f = rg::compile(loss);
+  const auto step = rg::compile_step([&](const Tensor& u) {
+    const Tensor y = loss(u);
+    y.backward();
+    return y;
+  });
+  for (int i = 0; i < 3; ++i) {
+    const Steps steps;
+    const Tensor y = f(model.start);
+    CHECK(same_bits(y, want));
+    y.backward();
+    CHECK(same(model.take_grads(), want_grads));
+    if (i > 0) CHECK(steps.executed() == rg::checkpoint_loop_steps(24, 4));
+    CHECK(same_bits(step(model.start), want));
+    CHECK(same(model.take_grads(), want_grads));
+  }
+  CHECK(f.stats().captures == 1);
+}
+
+TEST_CASE("a loop in a checkpoint, and a checkpoint in a loop") {
+  const Model model;
+  rg::sum(model.plain(10)).backward();
+  const Tensors want = model.take_grads();
+  rg::sum(rg::checkpoint(
+              [&](const Tensor& u) {
+                return rg::checkpoint_loop(10, model.body(), u, {.slots = 2, .parameters = {model.w}});
+              },
+              model.start))
+      .backward();
+  CHECK(same(model.take_grads(), want));
+  const auto body = [&](const Tensor& u, int64_t i) {
+    return rg::checkpoint([&](const Tensor& v) { return model.step(v, i); }, u);
+  };
+  rg::sum(rg::checkpoint_loop(10, body, model.start, {.slots = 2, .parameters = {model.w}})).backward();
+  CHECK(same(model.take_grads(), want));
+}
+
+TEST_CASE("the pair around a loop gets the initial state and the parameters") {
+  const Model model;
+  rg::sum(model.plain(10)).backward();
+  const Tensors want = model.take_grads();
+  int packs = 0;
+  const auto pair = rg::saved_tensor_hooks(
+      [&](const Tensor& x) {
+        ++packs;
+        return rg::clone(x);
+      },
+      [](const Tensor& x) { return x; });
+  Tensor y;
+  {
+    const rg::SavedTensorHooksGuard guard(pair);
+    y = rg::checkpoint_loop(10, model.body(), model.start, {.slots = 2, .parameters = {model.w}});
+  }
+  CHECK(packs == 2);
+  rg::sum(y).backward();
+  CHECK(packs == 2);
+  CHECK(same(model.take_grads(), want));
+}
+
+TEST_CASE("without gradients a loop is a loop") {
+  const Model model;
+  const int64_t before = live();
+  const rg::NoGradGuard no_grad;
+  const Tensor y = rg::checkpoint_loop(10, model.body(), model.start, {.slots = 5, .parameters = {model.w}});
+  CHECK(live() == before + y.nbytes());
+  CHECK_FALSE(y.requires_grad());
+}
+
+TEST_CASE("what a loop refuses") {
+  const Model model;
+  const Tensors parameters{model.w};
+  std::string text;
+  const auto run = [&](auto body, rg::CheckpointLoopOptions options) {
+    return category_of([&] { rg::sum(rg::checkpoint_loop(6, body, model.start, options)).backward(); },
+                       &text);
+  };
+  CHECK(run(model.body(), {.slots = 2}) == rg::Category::bad_argument);
+  CHECK_THAT(text, Catch::Contains("the leaf f32[4, 4]") && Catch::Contains("options.parameters") &&
+                       Catch::Contains("checkpoint_loop_test.cc:"));
+  const Tensor k = rg::exp(model.w);
+  CHECK(run([&](const Tensor& u) { return rg::mm(u, k); }, {.slots = 2}) == rg::Category::bad_argument);
+  CHECK_THAT(text, Catch::Contains("a result of exp made at"));
+  CHECK(run(model.body(), {.slots = 0, .parameters = parameters}) == rg::Category::bad_argument);
+  CHECK(run(model.body(), {.disk_slots = 2, .parameters = parameters}) == rg::Category::bad_argument);
+  CHECK(run([](const Tensor& u) { return rg::sum(u); }, {}) == rg::Category::bad_argument);
+  CHECK_THAT(text, Catch::Contains("the body returned f32[] for tensor 0 of the state, which is f32[3, 4]"));
+  CHECK(run([](const Tensor& u) { return u.add_(1.0); }, {}) == rg::Category::version_mismatch);
+  CHECK_THAT(text, Catch::Contains("was written to in place"));
+  CHECK(run([](const Tensor& u, int64_t i) { return i == 4 ? rg::mm(u, u) : rg::sin(u); }, {}) ==
+        rg::Category::shape_mismatch);
+  CHECK_THAT(text, Catch::Contains("in step 4 of the checkpoint_loop called at"));
+  CHECK(category_of([&] { rg::checkpoint_loop(-1, model.body(), model.start); }) ==
+        rg::Category::bad_argument);
+  CHECK(category_of([&] { rg::checkpoint_loop_steps(3, 0); }) == rg::Category::bad_argument);
+}
+
+TEST_CASE("a parameter that is written to before the backward is noticed") {
+  const Model model;
+  const Tensor loss =
+      rg::sum(rg::checkpoint_loop(10, model.body(), model.start, {.slots = 2, .parameters = {model.w}}));
+  {
+    const rg::NoGradGuard no_grad;
+    model.w.mul_(0.5);
+  }
+  CHECK(category_of([&] { loss.backward(); }) == rg::Category::version_mismatch);
+}
