@@ -20,6 +20,17 @@ DisableSavedTensorHooks::Scoped without_pair(std::string message, SourceLocation
 
 }  // namespace
 
+bool SavedTensorHooks::does_the_same(const SavedTensorHooks& other) const {
+  if (this == &other) return true;
+  if (!traceable || !other.traceable || filter != other.filter || cache_key != other.cache_key) return false;
+  return !cache_key.empty() || (code_ && code_ == other.code_);
+}
+
+uint64_t SavedTensorHooks::identity() const {
+  if (!cache_key.empty()) return std::hash<std::string>()(cache_key);
+  return reinterpret_cast<uintptr_t>(code_ ? code_ : this);
+}
+
 void SavedTensorHooks::visit(std::any& payload, PayloadVisitor& visitor) {
   Tensor* const tensor = std::any_cast<Tensor>(&payload);
   if (!tensor) detail::refuse_payload();

@@ -57,9 +57,12 @@ class SavedTensorHooks : public RefCounted {
   virtual std::any pack(const Tensor& tensor) = 0;
   virtual Tensor unpack(const std::any& payload) = 0;
   bool traceable = false;
-  /// Traceable pairs with the same key, not empty, do the same: one recording serves them all, also in another process.
-  /// Without a key, each object has its own recordings.
+  /// Traceable pairs with the same key, not empty, do the same: one recording serves them all. Without a key, pairs of
+  /// the same callables that capture nothing do, and each other object has recordings of its own.
   std::string cache_key;
+  bool does_the_same(const SavedTensorHooks& other) const;
+  /// Equal for pairs that do the same.
+  uint64_t identity() const;
   PackFilter filter = PackFilter::all;
   /// Shows the parts of a payload of a traceable pair. Error(bad_argument) if it has parts that visit_payload() does
   /// not take.
@@ -73,6 +76,10 @@ class SavedTensorHooks : public RefCounted {
   virtual Prefetcher* prefetcher() { return nullptr; }
   /// The checkpointed region whose saved values the pair recomputes (engine/region.h); null for all other pairs.
   virtual Region* region() { return nullptr; }
+
+ protected:
+  /// Stands for the code of a pair without state.
+  const void* code_ = nullptr;
 };
 
 /// The parts of a payload: a Tensor; a number, an enum or a string; a vector, an optional, a pair or a tuple of parts; or
@@ -148,7 +155,9 @@ class SavedTensorHooksOf final : public SavedTensorHooks {
   using Payload = std::decay_t<std::invoke_result_t<Pack&, const Tensor&>>;
 
  public:
-  SavedTensorHooksOf(Pack pack, Unpack unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {}
+  SavedTensorHooksOf(Pack pack, Unpack unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {
+    if constexpr (std::is_empty_v<Pack> && std::is_empty_v<Unpack>) code_ = &own_code;
+  }
   std::any pack(const Tensor& tensor) override { return std::any(pack_(tensor)); }
   Tensor unpack(const std::any& payload) override { return unpack_(std::any_cast<const Payload&>(payload)); }
   void visit(std::any& payload, PayloadVisitor& visitor) override {
@@ -159,6 +168,7 @@ class SavedTensorHooksOf final : public SavedTensorHooks {
   }
 
  private:
+  static constexpr char own_code = 0;
   Pack pack_;
   Unpack unpack_;
 };

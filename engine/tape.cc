@@ -260,8 +260,7 @@ void keep(Slot& slot, TensorImpl& value) {
 class PayloadHash final : public PayloadVisitor {
  public:
   PayloadHash(Packed& packed, const RefPtr<Storage>& saved) : packed_(packed), saved_(saved) {
-    const std::string& key = packed.hooks->cache_key;
-    constant(key.empty() ? reinterpret_cast<uintptr_t>(packed.hooks.get()) : std::hash<std::string>()(key));
+    constant(packed.hooks->identity());
   }
   void tensor(Tensor& tensor) override {
     Hashes hashes;
@@ -311,6 +310,7 @@ void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<Save
   if (hooks->traceable) {
     PayloadHash hash(*packed, value.storage());
     hooks->visit(packed->payload, hash);
+    packed->structure |= 1;
   } else if (const Tensor* payload = std::any_cast<Tensor>(&packed->payload);
              payload && payload->defined() && payload->impl().storage() == value.storage())
     packed->aliased = value.storage();
@@ -485,22 +485,10 @@ void check_payload_version(const Record& r, const Slot& slot) {
     fail_version(r, slot, *packed.aliased, packed.type, slot.version);
 }
 
-Tensor unpack_hooked(Record& r, Slot& slot) {
-  Packed& packed = *slot.packed();
+Tensor unpack_hooked(const Record& r, const Slot& slot) {
+  const Packed& packed = *slot.packed();
   check_payload_version(r, slot);
-  Tensor value;
-  {
-    NoGradGuard no_grad;
-    const detail::NoDefaultHooks no_hooks;
-    CallScope::Suspend users_own_lines;
-    const UnknownLayouts off(false);
-    value = packed.hooks->unpack(packed.payload);
-  }
-  if (!value.defined() || !(value.impl().type() == packed.type))
-    fail(Category::hook_bad_result, r.op->name,
-         fmt::format("an unpack hook gave {} for {}, which was {}", describe(value), slot_text(r, slot),
-                     to_string(packed.type)),
-         r.where());
+  const Tensor value = unpack_payload(r, slot, packed.payload, packed.type);
   if (packed.tangents.empty()) return value;
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->alias(value.impl());
@@ -520,13 +508,31 @@ Tensor unpack(Record& r, Slot& slot) {
   return Tensor(RefPtr<TensorImpl>(value));
 }
 
+Tensor unpack_payload(const Record& r, const Slot& slot, const std::any& payload, const TensorType& type) {
+  SavedTensorHooks& hooks = *slot.packed()->hooks;
+  Tensor value;
+  {
+    NoGradGuard no_grad;
+    const detail::NoDefaultHooks no_hooks;
+    CallScope::Suspend users_own_lines;
+    const UnknownLayouts as_when_recorded(hooks.traceable);
+    value = hooks.unpack(payload);
+  }
+  if (!value.defined() || !(value.impl().type() == type))
+    fail(Category::hook_bad_result, r.op->name,
+         fmt::format("an unpack hook gave {} for {}, which was {}", describe(value), slot_text(r, slot),
+                     to_string(type)),
+         r.where());
+  return value;
+}
+
 std::vector<Tensor*> payload_tensors(const Packed& packed) {
   struct Collect final : PayloadVisitor {
     void tensor(Tensor& tensor) override { found.push_back(&tensor); }
     void constant(uint64_t) override {}
     std::vector<Tensor*> found;
   } collect;
-  if (packed.hooks->traceable) packed.hooks->visit(const_cast<std::any&>(packed.payload), collect);
+  if (packed.structure) packed.hooks->visit(const_cast<std::any&>(packed.payload), collect);
   return std::move(collect.found);
 }
 

@@ -88,7 +88,8 @@ struct Packed {
   // The saved memory, if a tensor of the payload shares it: then versions are compared.
   RefPtr<Storage> aliased;
   std::vector<Tangent> tangents;
-  // Of a traceable pair: hashes of the pair and the parts of its payload, and of the sizes of the tensors among these.
+  // Of a traceable pair in the slot of a record: hashes of the pair and the parts of its payload, not 0, and of the
+  // sizes of the tensors among these.
   uint64_t structure = 0, sizes = 0;
 };
 
@@ -310,8 +311,11 @@ Tensor unpack(Record& record, Slot& slot);
 /// The same, and releases the slot: an unhooked value is moved out, not copied. The slot is not released when another
 /// value of the record was written to since: a rule that fails for that reason leaves its slots unchanged.
 Tensor unpack_and_release(Record& record, Slot& slot);
-/// The tensors in the payload of a traceable pair, in order; none for another pair. They may be undefined.
+/// The tensors in a payload with a structure, in order; none in another one. They may be undefined.
 std::vector<Tensor*> payload_tensors(const Packed& packed);
+/// Calls the unpack hook of a packed slot on `payload` and checks that the value has this type.
+Tensor unpack_payload(const Record& record, const Slot& slot, const std::any& payload,
+                      const TensorType& type);
 /// Tensor `part` of these, with the checks that unpack() makes before it calls the hook. `releases`: the payload drops
 /// it, and the slot is released with the last one.
 Tensor unpack_part(Record& record, Slot& slot, size_t part, bool releases);

@@ -57,7 +57,7 @@ class SeqMap {
 struct Reached {
   std::vector<Record*> records;
   std::vector<TensorImpl*> leaves;
-  std::vector<Region*> regions;  // see find_regions (tracer/backward/regions.h)
+  std::vector<Region*> regions;  // see find_packed_slots (tracer/backward/packed_slots.h)
   uint64_t sizes = 0;            // hash over the size hashes of the records, in order
 
   void add_size(uint64_t size_hash) { sizes = fold_hash(sizes, size_hash); }

@@ -63,7 +63,7 @@ class OnDisk {
 struct FileFormat {
   using Packed = std::shared_ptr<OnDisk>;
   bool takes(const Tensor& x) const { return is_worth_packing(x); }
-  std::optional<Packed> pack(const Tensor& x) const { return std::make_shared<OnDisk>(folder, x); }
+  Packed pack(const Tensor& x) const { return std::make_shared<OnDisk>(folder, x); }
   Tensor unpack(const Packed& p) const { return p->take(); }
   void begin(OnDisk& x) const { x.begin(*reader); }
 

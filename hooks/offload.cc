@@ -142,7 +142,7 @@ class Offloaded {
 struct OffloadFormat {
   using Packed = std::shared_ptr<Offloaded>;
   bool takes(const Tensor& x) const { return is_worth_moving(x); }
-  std::optional<Packed> pack(const Tensor& x) const { return std::make_shared<Offloaded>(x); }
+  Packed pack(const Tensor& x) const { return std::make_shared<Offloaded>(x); }
   Tensor unpack(const Packed& p) const { return p->take(); }
   void begin(Offloaded& x) const { x.begin(); }
 };

@@ -3,7 +3,8 @@
 #include "hooks/stock.h"
 
 #include <cfloat>
-#include <cmath>
+#include <string_view>
+#include <tuple>
 
 #include "hooks/file_offload.h"
 #include "hooks/memory_order.h"
@@ -20,62 +21,74 @@
 namespace retrograd::inline v0 {
 namespace {
 
+// The dtype to compute in: holds what a dtype holds.
+ScalarType wide(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
+double least_normal(ScalarType wide) { return wide == kFloat64 ? DBL_MIN : FLT_MIN; }
+// |x|, and 0 for what is not finite.
+Tensor finite_size(const Tensor& x) { return where(isfinite(x), abs(x), 0.0); }
+
 struct HalfFormat {
   struct Packed {
     Tensor half;
     ScalarType dtype;
+    auto parts() { return std::tie(half, dtype); }
   };
+  static constexpr std::string_view name = "save_as_half";
   bool takes(const Tensor& x) const { return is_worth_packing(x) && element_size(x.dtype()) > 2; }
-  std::optional<Packed> pack(const Tensor& x) const { return Packed{to(x, kFloat16), x.dtype()}; }
+  Packed pack(const Tensor& x) const { return {to(x, kFloat16), x.dtype()}; }
   Tensor unpack(const Packed& p) const { return to(p.half, p.dtype); }
 };
 
 struct Fp8Format {
   static constexpr double kLargest = 448;  // of float8_e4m3fn
   struct Packed {
-    Tensor fp8;
-    double scale;
+    Tensor fp8, scale;
     ScalarType dtype;
+    auto parts() { return std::tie(fp8, scale, dtype); }
   };
+  static constexpr std::string_view name = "save_as_fp8";
   bool takes(const Tensor& x) const { return is_worth_packing(x) && element_size(x.dtype()) > 1; }
-  std::optional<Packed> pack(const Tensor& x) const {
-    const double largest = amax(abs(x)).item<double>();
-    const double scale = largest == 0 ? 1 : static_cast<double>(static_cast<float>(largest / kLargest));
-    if (!std::isfinite(scale) || scale < FLT_MIN) return {};
-    return Packed{to(to(x, kFloat32) / scale, kFloat8_e4m3fn), scale, x.dtype()};
+  Packed pack(const Tensor& x) const {
+    const Tensor y = to(x, wide(x.dtype()));
+    const Tensor scale = clamp(amax(finite_size(y)) / kLargest, least_normal(y.dtype()));
+    return {to(y / scale, kFloat8_e4m3fn), scale, x.dtype()};
   }
-  Tensor unpack(const Packed& p) const { return to(to(p.fp8, kFloat32) * p.scale, p.dtype); }
+  Tensor unpack(const Packed& p) const { return to(to(p.fp8, p.scale.dtype()) * p.scale, p.dtype); }
 };
 
-// Codes 1 to 255 mean -127 to 127 steps.
+// Codes 1 to 255 mean -127 to 127 steps, 0 means nan.
 struct Int8Format {
   struct Packed {
-    Tensor codes, steps;  // [blocks, kInt8Block], the last block filled up with zeros; [blocks, 1]
-    TensorType type;
+    Tensor codes, steps;  // like the tensor; [blocks, 1]
+    ScalarType dtype;
+    auto parts() { return std::tie(codes, steps, dtype); }
   };
+  static constexpr std::string_view name = "save_as_int8";
   bool takes(const Tensor& x) const { return is_worth_packing(x) && element_size(x.dtype()) > 1; }
-  std::optional<Packed> pack(const Tensor& x) const {
-    const Tensor blocks = in_blocks(to(x, kFloat32));
-    const Tensor largest = amax(abs(blocks), {1}, true);
-    if (!std::isfinite(amax(largest).item<double>())) return {};
-    const Tensor steps = clamp(largest / 127.0, FLT_MIN);
-    return Packed{to(addcdiv(scalar_tensor(128.5, {kFloat32, x.device()}), blocks, steps), kUInt8), steps,
-                  x.impl().type()};
+  Packed pack(const Tensor& x) const {
+    const Tensor blocks = in_blocks(to(x, wide(x.dtype())));
+    const Tensor steps = clamp(amax(finite_size(blocks), {1}, true) / 127.0, least_normal(blocks.dtype()));
+    const Tensor middle = scalar_tensor(128.5, {blocks.dtype(), x.device()});
+    const Tensor codes = to(where(isfinite(blocks), addcdiv(middle, blocks, steps), 0.0), kUInt8);
+    return {out_of_blocks(codes, x.sym_sizes()), steps, x.dtype()};
   }
   Tensor unpack(const Packed& p) const {
-    Tensor x = to(p.codes, kFloat32);
-    x = x - 128.0;
-    x = view(x * p.steps, {-1});
-    return to(view(narrow(x, 0, 0, p.type.shape.numel()), p.type.shape.ints()), p.type.dtype);
+    const Tensor codes = to(in_blocks(p.codes), p.steps.dtype());
+    const Tensor zero = scalar_tensor(0.0, {codes.dtype(), codes.device()});
+    return to(out_of_blocks(addcdiv((codes - 128.0) * p.steps, zero, codes), p.codes.sym_sizes()), p.dtype);
   }
 
  private:
+  // [blocks, kInt8Block], the last block filled up with zeros.
   static Tensor in_blocks(const Tensor& x) {
-    const int64_t n = x.numel(), blocks = (n + kInt8Block - 1) / kInt8Block;
-    if (n % kInt8Block == 0) return reshape(x, {blocks, kInt8Block});
-    const Tensor filled = zeros({blocks, kInt8Block}, {kFloat32, x.device()});
-    view(narrow(view(filled, {-1}), 0, 0, n), x.sizes()).copy_(x);
+    const Dim n = x.sym_numel(), blocks = (n + (kInt8Block - 1)) / kInt8Block;
+    if (n % kInt8Block == Dim(0)) return reshape(x, Shape{blocks, kInt8Block});
+    const Tensor filled = zeros(Shape{blocks, kInt8Block}, {x.dtype(), x.device()});
+    view(narrow(view(filled, Shape{-1}), 0, 0, n), x.sym_sizes()).copy_(x);
     return filled;
+  }
+  static Tensor out_of_blocks(const Tensor& blocks, const Shape& sizes) {
+    return view(narrow(view(blocks, Shape{-1}), 0, 0, sizes.numel()), sizes);
   }
 };
 
@@ -87,7 +100,7 @@ struct CpuFormat {
     Device device;
   };
   bool takes(const Tensor& x) const { return is_worth_moving(x); }
-  std::optional<Packed> pack(const Tensor& x) const {
+  Packed pack(const Tensor& x) const {
     const Tensor once = without_repeats(x);
     const MemoryOrder order(once);
     const Tensor block = order.flatten(once);
@@ -99,8 +112,10 @@ struct CpuFormat {
 }  // namespace
 
 bool is_worth_packing(const Tensor& x) {
-  const bool is_expanded = x.nbytes() > x.impl().storage()->nbytes();
-  return x.is_floating_point() && x.numel() >= kSmallestPacked && !is_expanded;
+  bool is_expanded = false;
+  for (int d = 0; d < x.impl().rank(); ++d)
+    is_expanded |= x.impl().stride(d).raw() == 0 && x.impl().shape()[d].raw() != 1;
+  return x.is_floating_point() && !is_expanded && x.sym_numel() >= Dim(kSmallestPacked);
 }
 bool is_worth_moving(const Tensor& x) {
   return x.device() == kCPU || without_repeats(x).nbytes() >= kSmallestOffloaded;

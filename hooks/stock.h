@@ -22,16 +22,17 @@ namespace retrograd::inline v0 {
 
 inline constexpr int64_t kSmallestPacked = 256;
 
-/// float64 and float32 are kept as float16, rounded to nearest: numbers beyond 65504 become infinite.
+/// float64 and float32 are kept as float16, rounded to nearest: numbers beyond 65504 become infinite. This pair and the
+/// next two are traceable.
 RefPtr<SavedTensorHooks> save_as_half(const Tensors& keep = {});
 
-/// Floating tensors are kept as float8_e4m3fn with one scale per tensor, max |x| / 448. A tensor with infinite or nan
-/// elements, or so small that the scale would underflow, is not changed.
+/// Floating tensors are kept as float8_e4m3fn with one scale per tensor, the largest finite |x| / 448. Infinite and nan
+/// elements come back as nan.
 RefPtr<SavedTensorHooks> save_as_fp8(const Tensors& keep = {});
 
-/// Floating tensors are kept as one byte per element, -127 to 127 steps, and a float32 step for each kInt8Block
-/// elements in row-major order: the largest |x| of the block / 127. An element changes by at most half a step. A tensor
-/// with infinite or nan elements, or with elements that float32 cannot hold, is not changed.
+/// Floating tensors are kept as one byte per element, -127 to 127 steps, and a step for each kInt8Block elements in
+/// row-major order: the largest finite |x| of the block / 127, as float64 for float64 and as float32 otherwise. An element
+/// changes by at most half a step. Infinite and nan elements come back as nan.
 inline constexpr int64_t kInt8Block = 128;
 RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep = {});
 

@@ -1,17 +1,19 @@
 // Common code of the stock pairs (hooks/stock.h). One class, Stock, decides what is packed; Formats say how. A Format
 // has
 //
-//   Packed                                            what is kept instead of a tensor; copyable
-//   bool takes(const Tensor&) const                   whether that gains something
-//   std::optional<Packed> pack(const Tensor&) const   none: the tensor is kept as it is after all
+//   Packed                             what is kept instead of a tensor; copyable
+//   bool takes(const Tensor&) const    whether that gains something; else the tensor is kept as it is
+//   Packed pack(const Tensor&) const
 //   Tensor unpack(const Packed&) const
+//
+// A Format with a `name` whose Packed has parts() (see visit_payload) makes a traceable pair.
 //
 // PrefetchedStock is a Stock whose values come from elsewhere: its Packed is a std::shared_ptr to an object with
 // bytes() and drop(), and its Format has begin(payload), all with the meanings of hooks/prefetcher.h.
 #pragma once
 
 #include <any>
-#include <optional>
+#include <string>
 #include <utility>
 
 #include "engine/saved_tensor_hooks.h"
@@ -29,12 +31,27 @@ bool is_worth_moving(const Tensor& tensor);
 template <class Format>
 class Stock : public SavedTensorHooks {
  public:
-  Stock(Format format, const Tensors& keep) : format_(std::move(format)), kept_(keep) { is_pure = true; }
+  Stock(Format format, const Tensors& keep) : format_(std::move(format)), kept_(keep) {
+    is_pure = true;
+    if constexpr (requires { Format::name; }) {
+      traceable = true;
+      cache_key = std::string(Format::name) + kept_.text();
+    }
+  }
 
   std::any pack(const Tensor& tensor) final {
-    if (format_.takes(tensor) && !kept_.holds(tensor))
-      if (auto packed = format_.pack(tensor)) return std::any(std::move(*packed));
+    if (format_.takes(tensor) && !kept_.holds(tensor)) return std::any(format_.pack(tensor));
     return std::any(tensor);
+  }
+  void visit(std::any& payload, PayloadVisitor& visitor) final {
+    Tensor* const as_it_is = std::any_cast<Tensor>(&payload);
+    visitor.constant(as_it_is != nullptr);
+    if (as_it_is)
+      visit_payload(*as_it_is, visitor);
+    else if constexpr (detail::HasParts<typename Format::Packed>)
+      visit_payload(std::any_cast<typename Format::Packed&>(payload), visitor);
+    else
+      SavedTensorHooks::visit(payload, visitor);
   }
   Tensor unpack(const std::any& payload) final {
     if (const Tensor* as_it_is = std::any_cast<Tensor>(&payload)) return *as_it_is;

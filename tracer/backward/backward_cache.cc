@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "tracer/backward/regions.h"
+#include "tracer/backward/packed_slots.h"
 #include "tracer/observe/log.h"
 
 namespace retrograd::inline v0 {
@@ -24,8 +24,8 @@ std::shared_ptr<BackwardCache::Structure> BackwardCache::find(const Key& key) {
 }
 
 std::shared_ptr<BackwardCache::Structure> BackwardCache::add(const Key& key, const BackwardRequest& request,
-                                                             Walk& walk, uint64_t regions) {
-  auto structure = std::make_shared<Structure>(Structure{key, Trail(request, walk, regions), {}});
+                                                             Walk& walk, uint64_t packed) {
+  auto structure = std::make_shared<Structure>(Structure{key, Trail(request, walk, packed), {}});
   std::lock_guard lock(mutex_);
   if (const auto it = by_key_.find(key); it != by_key_.end())
     return *it->second;  // another thread was faster
@@ -109,13 +109,13 @@ BackwardCache::Found BackwardCache::look_up_or_capture(const BackwardRequest& re
     return found;
   Walk walk = request.walk();
   reached = walk.reached();
-  const uint64_t regions = find_regions(reached);
-  const Key key = structure_key(request, walk, regions);
+  const uint64_t packed = find_packed_slots(reached);
+  const Key key = structure_key(request, walk, packed);
   std::shared_ptr<Structure> structure = find(key);
   if (structure && structure != recent && look_up(structure, request, reached, found, misfit)) return found;
   if (!structure) {
     misfit = recent ? recent->trail.difference(request, walk) : "first call";
-    structure = add(key, request, walk, regions);
+    structure = add(key, request, walk, packed);
   }
   {
     std::lock_guard lock(mutex_);
@@ -133,7 +133,7 @@ bool BackwardCache::knows(const BackwardRequest& request, Reached& reached) {
   if (!structure || !structure->trail.matches(request, reached)) {
     Walk walk = request.walk();
     reached = walk.reached();
-    structure = find(structure_key(request, walk, find_regions(reached)));
+    structure = find(structure_key(request, walk, find_packed_slots(reached)));
   }
   if (!structure) return false;
   const Key sizes = sizes_key(request, reached);

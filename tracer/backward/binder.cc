@@ -26,6 +26,7 @@ ir::Binding Binder::operator()(const Source& s) {
   switch (s.kind) {
     case Source::Kind::root: b.tensor = request_.cotangents[s.place]; break;
     case Source::Kind::slot:
+      RG_ASSERT(s.part < 0);  // only plans have parts
       b.record = reached_.records[s.place];
       b.slot = static_cast<int>(s.index);
       break;

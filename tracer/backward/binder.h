@@ -1,6 +1,7 @@
 // The bindings of the inputs of a captured backward in a run.
 //
-//   Source   origin of an input, in terms of the walk: "slot 1 of record 3", "leaf 0", "pre-hook 2 of record 5"
+//   Source   origin of an input, in terms of the walk: "slot 1 of record 3", "tensor 0 of the payload in that slot",
+//            "leaf 0", "pre-hook 2 of record 5"
 //   Binder   returns the binding of a source in one run
 #pragma once
 
@@ -30,6 +31,7 @@ struct Source {
       0;  // slot; or input of the region; or place among the live hooks of the list; or retained box
   List list = List::tensor;
   uint32_t offset = 0;  // slot: in bytes, from the record
+  int32_t part = -1;    // slot: a tensor of its payload; -1: the unpacked value
   Tensor constant = {};
 };
 

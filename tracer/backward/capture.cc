@@ -35,10 +35,11 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
   recorded.graph.set_outputs(std::move(outputs));
   recorded.take(recorder);
   capture->inlined_ = std::move(recorder.inlined);
+  capture->inlined_pairs_ = std::move(recorder.inlined_pairs);
   capture->lives_ = std::move(recorder.lives);
   for (SymbolUse& use : recorder.uses)
     (use.kind == SymbolUse::Kind::attr_number ? capture->numbers_ : capture->sizes_).push_back(use);
-  for (const Source& s : recorded.sources) capture->unpacks_ += s.kind == Source::Kind::slot;
+  for (const Source& s : recorded.sources) capture->unpacks_ += s.kind == Source::Kind::slot && s.part <= 0;
   capture->is_replayed_ = request.create_graph;
   if (!capture->is_replayed_) capture->fuse(request, reached);
   ir::verify(recorded.graph);
@@ -48,6 +49,10 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
 int64_t Capture::size_at(const SymbolUse& use, const BackwardRequest& request, const Reached& reached) const {
   if (use.kind == SymbolUse::Kind::root_dim)
     return request.cotangents[use.place].impl().shape()[static_cast<int>(use.dim)].raw();
+  if (use.kind == SymbolUse::Kind::payload_dim) {
+    const Packed& packed = *reached.records[use.place]->slot(static_cast<int>(use.index)).packed();
+    return payload_tensors(packed)[use.part]->impl().shape()[static_cast<int>(use.dim)].raw();
+  }
   if (use.kind == SymbolUse::Kind::attr_dim) return attr_at<Dim>(use, reached).raw();
   if (use.of_region)
     return reached.regions[use.place]->kept_type(use.index).shape[static_cast<int>(use.dim)].raw();

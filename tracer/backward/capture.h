@@ -56,6 +56,7 @@ class Capture {
   std::vector<SymbolUse> sizes_, numbers_;
   std::vector<LiveUse> lives_;
   std::vector<RefPtr<Hook>> inlined_;
+  std::vector<RefPtr<SavedTensorHooks>> inlined_pairs_;
   std::list<std::shared_ptr<const Entry>> plans_;  // most recently used first
   int64_t unpacks_ = 0;
   bool is_replayed_ = false;

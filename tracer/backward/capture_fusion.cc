@@ -16,6 +16,7 @@
 #include <cstdlib>
 
 #include "engine/bookkeeping.h"
+#include "engine/region.h"
 #include "engine/runner.h"
 #include "ir/passes/fuse_within.h"
 #include "ir/passes/pipeline.h"
@@ -44,7 +45,9 @@ std::vector<bool> stops_of(const ir::Graph& graph, const std::vector<Source>& so
     if (e.kind != DriveLog::Kind::arrived && e.kind != DriveLog::Kind::captured) stops[e.node] = true;
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     if (const ir::Node& node = graph.nodes()[n]; node.op == &ops::unpack)
-      if (slot_of(sources[static_cast<size_t>(node.handle)], reached).packed()) stops[n] = true;
+      if (const Source& source = sources[static_cast<size_t>(node.handle)];
+          source.part < 0 && slot_of(source, reached).packed())
+        stops[n] = true;
   return stops;
 }
 
@@ -54,7 +57,10 @@ std::vector<int32_t> freed_slots(const std::vector<Source>& sources, const Backw
   std::vector<int32_t> freed;
   for (size_t i = 0; i < sources.size() && !request.retain_graph; ++i) {
     if (sources[i].kind != Source::Kind::slot) continue;
-    const TensorImpl* value = slot_of(sources[i], reached).value();
+    const Slot& slot = slot_of(sources[i], reached);
+    const TensorImpl* value = sources[i].part < 0
+                                  ? slot.value()
+                                  : payload_tensors(*slot.packed())[static_cast<size_t>(sources[i].part)]->get();
     if (value && value->is_unshared()) freed.push_back(static_cast<int32_t>(i));
   }
   return freed;

@@ -30,15 +30,15 @@ class Fold {
   std::vector<uint64_t> words_;
 };
 
-// Bit i: slot i is packed; in a second word, by a region.
+// Bit i: slot i is packed; in a second word, its unpack is part of the graph.
 uint64_t packed_slots(const Record& record) {
-  uint64_t packed = 0, recomputed = 0;
+  uint64_t packed = 0, recorded = 0;
   for (int i = 0; i < record.slots; ++i) {
     const Packed* const slot = record.slot(i).packed();
     packed |= uint64_t{slot != nullptr} << i;
-    recomputed |= uint64_t{slot && slot->hooks->region()} << i;
+    recorded |= uint64_t{slot && (slot->structure || slot->hooks->region())} << i;
   }
-  return recomputed ? fold_hash(packed, recomputed) : packed;
+  return recorded ? fold_hash(packed, recorded) : packed;
 }
 
 void fold_record(Fold& fold, Walk& walk, const Walk::Item& item) {
@@ -89,11 +89,11 @@ uint64_t cotangent_types(const BackwardRequest& request) {
   return fold.word();
 }
 
-Key structure_key(const BackwardRequest& request, Walk& walk, uint64_t regions) {
+Key structure_key(const BackwardRequest& request, Walk& walk, uint64_t packed) {
   Fold fold(walk.order().size() * 5 + 64);
   fold.add(uint64_t{request.accumulate} | uint64_t{request.create_graph} << 1 |
            uint64_t{request.pair ? 1u : 0u} << 2 | static_cast<uint64_t>(get_default_dtype()) << 8);
-  fold.add(regions);
+  fold.add(packed);
   for (const Edge& root : request.root_edges) fold.add(walk.target(root));
   fold.add(cotangent_types(request));
   for (const Edge& input : request.input_edges) fold.add(walk.target(input));

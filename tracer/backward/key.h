@@ -15,8 +15,8 @@ namespace retrograd::inline v0 {
 
 using Key = std::array<uint64_t, 2>;
 
-/// `regions`: what find_regions() gave.
-Key structure_key(const BackwardRequest& request, Walk& walk, uint64_t regions);
+/// `packed`: what find_packed_slots() gave.
+Key structure_key(const BackwardRequest& request, Walk& walk, uint64_t packed);
 Key sizes_key(const BackwardRequest& request, const Reached& reached);
 
 /// Hooks and packed slots of a record, hooks of a leaf, as one word; 0: none.

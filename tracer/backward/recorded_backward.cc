@@ -20,7 +20,7 @@ std::unique_ptr<Plan> RecordedBackward::plan(std::span<const Number> values, Exe
   std::vector<std::optional<SlotPlace>> slots(sources.size());
   for (size_t i = 0; i < sources.size(); ++i)
     if (const Source& s = sources[i]; s.kind == Source::Kind::slot)
-      slots[i] = SlotPlace{s.place, s.index, s.offset};
+      slots[i] = SlotPlace{s.place, SavedSlots::index(s.index, s.part), s.offset};
     else if (s.kind == Source::Kind::region)
       slots[i] = SlotPlace{SavedSlots::kRegions + s.place, s.index, 0};
   std::vector<SlotRelease> releases;

@@ -204,7 +204,7 @@ ir::ValueId Recorder::value_of(const Tensor& tensor) {
   if (fresh) {
     kept_.push_back(tensor);
     it->second = graph_.add_tensor_input(cell.type());
-    sources.push_back({Source::Kind::constant, 0, 0, {}, 0, tensor});
+    sources.push_back({.kind = Source::Kind::constant, .constant = tensor});
   }
   return it->second;
 }
@@ -329,6 +329,10 @@ void Recorder::emit_unpack(const Call& call, Tensor* results) {
     results[0] = slot.packed()->hooks->unpack(slot.packed()->payload);
     return;
   }
+  if (slot.packed() && slot.packed()->structure && !is_differentiable_) {
+    results[0] = unpack_traceable(call, slot);
+    return;
+  }
   if (!slot.value() && !slot.packed() && !slot.released)
     return;  // never returned: undefined in every run of this structure
   user_ran_ |= slot.packed() && !is_recomputed;
@@ -344,6 +348,44 @@ void Recorder::emit_unpack(const Call& call, Tensor* results) {
                  static_cast<uint32_t>(offset)},
                 results);
   ++rules.back().unpacks;
+}
+
+// The unpack hook is called on recorded tensors, which a run takes from the payload.
+Tensor Recorder::unpack_traceable(const Call& call, const Slot& slot) {
+  class Recorded final : public PayloadVisitor {
+   public:
+    Recorded(Recorder& recorder, const UnpackAttrs& attrs, const Call& call)
+        : recorder_(recorder), attrs_(attrs), call_(call) {}
+    void tensor(Tensor& tensor) override {
+      const int32_t part = parts_++;
+      if (!tensor.defined()) return;
+      const auto slot = static_cast<uint32_t>(attrs_.slot);
+      const SymbolUse use{.kind = SymbolUse::Kind::payload_dim,
+                          .place = recorder_.origin_.ordinal,
+                          .index = slot,
+                          .part = static_cast<uint32_t>(part)};
+      const TensorType type = recorder_.symbolise(tensor.impl().type(), use);
+      recorder_.append_unpack(call_, type,
+                              {.kind = Source::Kind::slot, .place = use.place, .index = slot, .part = part},
+                              &tensor);
+    }
+    void constant(uint64_t) override {}
+    bool has_tensors() const { return parts_ > 0; }
+
+   private:
+    Recorder& recorder_;
+    const UnpackAttrs& attrs_;
+    const Call& call_;
+    int32_t parts_ = 0;
+  } recorded(*this, call.attrs_as<UnpackAttrs>(), call);
+  const Record& record = *origin_.record;
+  const Packed& packed = *slot.packed();
+  std::any payload = packed.payload;
+  packed.hooks->visit(payload, recorded);
+  if (recorded.has_tensors()) ++rules.back().unpacks;
+  inlined_pairs.push_back(packed.hooks);
+  return unpack_payload(record, slot, payload,
+                        type_of(record, slot.is_result ? record.operands + slot.index : slot.index));
 }
 
 void Recorder::append_unpack(const Call& call, const TensorType& type, Source source, Tensor* results) {

@@ -21,11 +21,12 @@ namespace retrograd::inline v0 {
 
 /// One place where a symbol (or a constant 0 or 1) was read.
 struct SymbolUse {
-  enum class Kind : uint8_t { root_dim, type_dim, attr_dim, attr_number };
+  enum class Kind : uint8_t { root_dim, type_dim, payload_dim, attr_dim, attr_number };
   Kind kind = Kind::root_dim;
   bool of_region = false;  // type: of an input; attr: of its calls
   uint32_t place = 0;      // root or ordinal of the record or region
   uint32_t index = 0;      // type: operand, then outputs; attr: offset in the attributes, in bytes
+  uint32_t part = 0;       // payload: number of the tensor
   uint32_t dim = 0;
   Dim size = 0;         // its replacement: a symbol, or the constant
   int32_t number = -1;  // attr_number: expression id
@@ -85,8 +86,9 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   int64_t calls_recomputed = 0;      // and how many
   std::vector<RuleRun> rules;        // the records that ran, in order
   DriveLog log;
-  std::vector<RefPtr<Hook>>
-      inlined;  // traceable hooks: the key has their addresses, so they must live as long as the graph
+  // Traceable hooks and pairs: the key has their addresses, so they must live as long as the graph.
+  std::vector<RefPtr<Hook>> inlined;
+  std::vector<RefPtr<SavedTensorHooks>> inlined_pairs;
 
  private:
   void emit_nested(const Call& call, Tensor* results);
@@ -94,6 +96,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   void emit_hook(const Call& call, Tensor* results);
   void emit_function(const Call& call, Tensor* results);
   void emit_unpack(const Call& call, Tensor* results);
+  Tensor unpack_traceable(const Call& call, const Slot& slot);
   void emit_region_input(const Call& call, Tensor* results);
   void symbolise_attrs(const OpInfo& op, std::byte* attrs, SymbolUse use);
   void emit_pack(const Call& call, const ir::Node& node);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tracer/backward/regions.h"
+#include "tracer/backward/packed_slots.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -38,13 +38,13 @@ Trail::Target Trail::target_of(const Edge& edge, Walk& walk) {
   return place == kNowhere ? Target{} : Target{place, edge.output_nr()};
 }
 
-Trail::Trail(const BackwardRequest& request, Walk& walk, uint64_t regions)
+Trail::Trail(const BackwardRequest& request, Walk& walk, uint64_t packed)
     : accumulate_(request.accumulate),
       create_graph_(request.create_graph),
       packs_(request.pair),
       to_inputs_(request.to_inputs),
       cotangents_(cotangent_types(request)),
-      regions_(regions) {
+      packed_(packed) {
   for (const Edge& root : request.root_edges) roots_.push_back(target_of(root, walk));
   for (const Edge& input : request.input_edges) inputs_.push_back(target_of(input, walk));
   steps_.reserve(walk.order().size());
@@ -126,8 +126,8 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
   reached.sizes = sizes;
   for (size_t i = 0; i < reached.leaves.size(); ++i)
     if (annotations_of(*reached.leaves[i]) != leaf_annotations_[i]) return false;
-  // Without regions, no annotation mentions one.
-  if (regions_ && find_regions(reached) != regions_) return false;
+  // Without such slots, no structure mentions one.
+  if (packed_ && find_packed_slots(reached) != packed_) return false;
   return all_distinct(reached.leaves) && inputs_match(request, reached);
 }
 

@@ -18,8 +18,8 @@ namespace retrograd::inline v0 {
 
 class Trail {
  public:
-  /// `regions`: what find_regions() gave; 0: there are none.
-  Trail(const BackwardRequest& request, Walk& walk, uint64_t regions = 0);
+  /// `packed`: what find_packed_slots() gave; 0: there are none.
+  Trail(const BackwardRequest& request, Walk& walk, uint64_t packed = 0);
   /// True if `request` has this structure; then `reached` has its records and leaves.
   bool matches(const BackwardRequest& request, Reached& reached) const;
   /// The first difference: "record 3 was mul [f32 rank 2], is add [f32 rank 2]".
@@ -62,7 +62,7 @@ class Trail {
   std::string leaf_difference(const Walk& walk) const;
 
   bool accumulate_, create_graph_, packs_, to_inputs_;
-  uint64_t cotangents_, regions_;
+  uint64_t cotangents_, packed_;
   std::vector<Target> roots_, inputs_;
   std::vector<Step> steps_;
   std::vector<Target> targets_;  // of the edges of each step, last operand first

@@ -84,6 +84,7 @@ void FunctionCapture::record(const FunctionBody& body, const Tensors& arguments,
     recorder.check_recorded();
     check_argument_hooks(recorder.inputs());
     recorder.functions().check_results(outcome.tensors);
+    recorder.host().packs().note_results(outcome.tensors);
     results_.bind(recorder, stand_ins, std::move(outcome.tensors), kind_ == FunctionKind::function,
                   guards_.call().gradients);
   }

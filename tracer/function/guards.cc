@@ -67,7 +67,9 @@ std::string CallGuard::difference(const CallGuard& now, bool sizes) const {
     return fmt::format("there {} a default pair of saved-tensor hooks", now.has_pair ? "is" : "is no longer");
   if (pair_is_pure != now.pair_is_pure)
     return fmt::format("the default pair of saved-tensor hooks is {}pure", now.pair_is_pure ? "" : "not ");
-  if (!(traceable_pair == now.traceable_pair)) return "another traceable pair of saved-tensor hooks";
+  const bool both = traceable_pair && now.traceable_pair;
+  if (both ? !traceable_pair->does_the_same(*now.traceable_pair) : !(traceable_pair == now.traceable_pair))
+    return "another traceable pair of saved-tensor hooks";
   return {};
 }
 

@@ -62,13 +62,35 @@ class UnpackCode final : public HostCode {
 
 }  // namespace
 
+void PackCalls::note_results(const Tensors& results) {
+  for (const Tensor& r : results)
+    if (r.defined()) results_.insert(r.impl().storage().get());
+}
+
+// In a backward, all values are intermediate ones.
+bool PackCalls::is_let_through(PackFilter filter, const Storage* memory) const {
+  const Root* const root = of_.forward() ? nullptr : of_.memory().find(memory);
+  if (filter == PackFilter::all || !root) return true;
+  const bool is_argument = root->arguments > 0 || root->seen >= 0;
+  return filter == PackFilter::no_static ? is_argument || root->input < 0 : !is_argument && root->input < 0;
+}
+
+// The value of a slot that need not be unpacked, as it is a result of the forward.
+TensorImpl* PackCalls::held_anyway(const Slot& slot, const Packing* from) const {
+  if (slot.value() || !from || !from->unpacked || !of_.forward()) return slot.value();
+  return of_.forward()->host().packs().results_.contains(from->memory.get()) ? from->unpacked.get() : nullptr;
+}
+
 void PackCalls::emit_pack(const Call& call) {
   const PackAttrs& attrs = call.attrs_as<PackAttrs>();
   const Tensor value(RefPtr<TensorImpl>(call.operands[0]));
   const RefPtr<Storage> memory = value.impl().storage();
   const ir::ValueId id = of_.value_of(value);
-  packed_[attrs.slot] = {id, memory, memory ? memory->version() : 0};
-  if (attrs.pair->traceable) {
+  const bool is_traceable = attrs.pair->traceable;
+  if (is_traceable && !is_let_through(attrs.pair->filter, memory.get())) return;
+  packed_[attrs.slot] = {id, memory, memory ? memory->version() : 0, {}};
+  if (is_traceable) {
+    if (attrs.pair->filter == PackFilter::donated) packed_[attrs.slot].unpacked = value.ref();
     *attrs.payload = attrs.pair->pack(value);
     return;
   }
@@ -149,7 +171,7 @@ void PackCalls::emit_unpack(const Call& call, Tensor* results) {
     return;
   }
   const Packing* const from = find(slot);
-  TensorImpl* const value = slot.value();
+  TensorImpl* const value = held_anyway(slot, from);
   VersionNotes& versions = of_.host().versions();
   if (value && value->storage() && !slot.released && is_unchanged(*value->storage(), slot.version)) {
     results[0] = Tensor(RefPtr<TensorImpl>(value));

@@ -4,7 +4,8 @@
 // uses the value. The packed value has a separate slot, which travels as an opaque value from one node to the other,
 // from the forward to the backward if needed. A run uses the default pair of its call; a pair that the function opens
 // itself is always the same.
-// A traceable pair is called while the function is recorded.
+// A traceable pair is called while the function is recorded, for the values that its filter lets through. Whether a
+// value is a result is known when the backward of the function is recorded: then it is read, and the packed one goes.
 #pragma once
 
 #include <unordered_map>
@@ -20,6 +21,8 @@ class PackCalls {
  public:
   explicit PackCalls(FunctionRecorder& of) : of_(of) {}
 
+  /// The results of the function, whose recording is complete.
+  void note_results(const Tensors& results);
   void emit_pack(const Call& call);
   void emit_unpack(const Call& call, Tensor* results);
 
@@ -30,8 +33,11 @@ class PackCalls {
     ir::ValueId value;
     RefPtr<Storage> memory;
     uint32_t version;
+    RefPtr<TensorImpl> unpacked;  // with PackFilter::donated: the value
   };
   const Packing* find(const Slot& slot) const;
+  bool is_let_through(PackFilter filter, const Storage* memory) const;
+  TensorImpl* held_anyway(const Slot& slot, const Packing* from) const;
   bool is_unchanged(const Storage& memory, uint32_t version) const;
   void unpack_recorded(const Call& call, Slot& slot, Tensor* results);
   void unpack_opaque(const Call& call, Slot& slot, const Packing& from, Tensor* results);
@@ -40,7 +46,8 @@ class PackCalls {
   FunctionRecorder& of_;
   const RefPtr<SavedTensorHooks> pair_ = default_saved_tensor_hooks();  // each run has its own in its place
   std::unordered_map<const Slot*, Packing> packed_;
-  std::unordered_set<int32_t> read_outside_;  // inputs listed in BackwardReads::saved_outside
+  std::unordered_set<const Storage*> results_;  // memory of the results, from note_results() on
+  std::unordered_set<int32_t> read_outside_;    // inputs listed in BackwardReads::saved_outside
 };
 
 }  // namespace retrograd

@@ -67,7 +67,7 @@ class Forecast {
     }
     for (Record* record : run_.slots().records)
       for (int i = 0; !run_.slots().retain && i < record->slots; ++i)
-        if (TensorImpl* cell = record->slot(i).value()) ++holders[cell];
+        each_held(record->slot(i), [&](TensorImpl& cell) { ++holders[&cell]; });
     for (const Region* region : run_.slots().regions)
       for (size_t i = 0; !run_.slots().retain && i < region->kept_count(); ++i)
         if (TensorImpl* cell = region->kept_slot(i).value()) ++holders[cell];
@@ -89,6 +89,15 @@ class Forecast {
     }
     for (size_t r = 0; r < frame.at.size(); ++r)
       if (frame.foreign[r]) memory_[r] = memory_of(*frame.foreign[r]);
+  }
+
+  // Of a slot: the saved value, or the tensors of a payload that the graph unpacks.
+  template <class F>
+  static void each_held(const Slot& slot, const F& f) {
+    if (slot.value()) f(*slot.value());
+    if (!slot.packed()) return;
+    for (const Tensor* part : payload_tensors(*slot.packed()))
+      if (part->defined()) f(part->impl());
   }
 
   int32_t memory_of(const TensorImpl& cell) const {
@@ -264,6 +273,11 @@ class Forecast {
   void unpack(const Step& s) {
     const int32_t r = program_.registers_of(s)[0];
     const Slot& from = run_.slots().slot(s.record, s.slot);
+    if (const Tensor* part = run_.slots().part(s.record, s.slot)) {
+      if (!run_.slots().retain) taken_.insert(part);
+      cells_.at[at(r)] = part->get();
+      return hold_own(r, run_.slots().retain ? kNotOurs : memory_of(part->impl()));
+    }
     if (from.packed()) return hold_result(r, unknown());
     if (s.record >= SavedSlots::kRegions) {  // the region holds it, too
       const int32_t memory = memory_of(*from.value());
@@ -289,7 +303,10 @@ class Forecast {
     for (int i = 0; i < record.slots; ++i) {
       const Slot& from = record.slot(i);
       if (is_emptied(from) && !emptied_.contains(&from)) let_go(empty(from));
-      if (from.packed() && emptied_.insert(&from).second) drop_holder(*from.packed());
+      if (!from.packed() || !emptied_.insert(&from).second) continue;
+      drop_holder(*from.packed());
+      for (const Tensor* part : payload_tensors(*from.packed()))
+        if (part->defined() && taken_.insert(part).second) let_go(memory_of(part->impl()));
     }
   }
   // With the last holders of a region's values go the tensors that it keeps for them.
@@ -340,6 +357,7 @@ class Forecast {
   std::vector<Memory> memories_;
   std::vector<int32_t> memory_;                                  // of each register, into memories_
   std::unordered_set<const Slot*> emptied_;                      // so far
+  std::unordered_set<const Tensor*> taken_;                      // from payloads so far
   std::unordered_map<const Region*, std::vector<size_t>> gone_;  // holders, by segment
   std::unordered_set<const TensorImpl*> given_;                  // leaves that have their first gradient
   std::unordered_set<const GradBox*> retained_;                  // boxes that have their first gradient

@@ -32,13 +32,20 @@ class Few {
 
 Slot& SavedSlots::slot(uint64_t record, uint32_t index) const {
   if (record >= kRegions) return regions[record - kRegions]->kept_slot(index);
-  return records[record]->slot(static_cast<int>(index));
+  return records[record]->slot(static_cast<int>(index & ((1u << kPart) - 1)));
+}
+
+const Tensor* SavedSlots::part(uint64_t record, uint32_t index) const {
+  const int32_t part = part_of(record, index);
+  return part < 0 ? nullptr : payload_tensors(*slot(record, index).packed())[static_cast<size_t>(part)];
 }
 
 Tensor SavedSlots::value(uint64_t record, uint32_t index) const {
   if (record >= kRegions) return regions[record - kRegions]->kept(index);
   Record& r = *records[record];
-  Slot& s = r.slot(static_cast<int>(index));
+  Slot& s = slot(record, index);
+  if (const int32_t part = part_of(record, index); part >= 0)
+    return unpack_part(r, s, static_cast<size_t>(part), !retain);
   return retain ? unpack(r, s) : unpack_and_release(r, s);
 }
 

@@ -24,9 +24,21 @@ struct SavedSlots {
   std::span<Region* const> regions = {};
   bool retain = false;
 
+  /// The index of tensor `part` of the payload in a slot; -1: of the saved value.
+  static uint32_t index(uint32_t slot, int32_t part) {
+    return slot | static_cast<uint32_t>(part + 1) << kPart;
+  }
   Slot& slot(uint64_t record, uint32_t index) const;
-  /// The saved value; a slot of a record that is not retained is emptied.
+  /// The tensor of a payload that an index means; null: it means the saved value.
+  const Tensor* part(uint64_t record, uint32_t index) const;
+  /// The saved value, or a tensor of its payload; a slot of a record that is not retained is emptied.
   Tensor value(uint64_t record, uint32_t index) const;
+
+ private:
+  static constexpr int kPart = 8;  // bits of a slot's number
+  static int32_t part_of(uint64_t record, uint32_t index) {
+    return record >= kRegions ? -1 : static_cast<int32_t>(index >> kPart) - 1;
+  }
 };
 
 class Launcher {

@@ -38,8 +38,9 @@ struct Frame;
 /// also runs the nodes of such a graph on the CPU.
 Executor& executor_for(const ir::Graph& graph);
 
-/// The place of an input of kind slot: slot `index` of record `record` of a run, `offset` bytes from the record; or
-/// input `index` of a region (SavedSlots::kRegions), with offset 0.
+/// The place of an input of kind slot: slot `index` of record `record` of a run, `offset` bytes from the record. With
+/// offset 0: a tensor of the payload in a slot, for index SavedSlots::index(slot, part), or input `index` of a region
+/// (SavedSlots::kRegions).
 struct SlotPlace {
   uint32_t record, index, offset;
 };

@@ -8,6 +8,19 @@
 #include "ops/shape_ops.h"
 
 namespace retrograd::inline v0 {
+namespace {
+
+// The cell on this memory that a slot holds: the saved value, or a tensor of a payload that the graph unpacks.
+const TensorImpl* held_on(const Slot& slot, const Storage* memory) {
+  const auto is_on = [&](const TensorImpl* x) { return x && x->storage().get() == memory; };
+  if (is_on(slot.value())) return slot.value();
+  if (slot.packed())
+    for (const Tensor* part : payload_tensors(*slot.packed()))
+      if (is_on(part->get())) return part->get();
+  return nullptr;
+}
+
+}  // namespace
 
 RunMeter::RunMeter(PlanRun& run, MemoryTimeline timeline)
     : run_(run),
@@ -26,7 +39,8 @@ bool RunMeter::calls_code(const Step& s) const {
     case StepKind::code:
     case StepKind::drop: return true;  // what user code packed may go with it
     case StepKind::host: return &op != &ops::info<ops::Contiguous> && !op.is(Trait::fresh);
-    case StepKind::unpack: return run_.slots().slot(s.record, s.slot).packed();
+    case StepKind::unpack:
+      return run_.slots().slot(s.record, s.slot).packed() && !run_.slots().part(s.record, s.slot);
     default: return false;
   }
 }
@@ -45,12 +59,10 @@ void RunMeter::know(const TensorImpl* x, bool came_from_code) {
   Known k{&memory, memory.nbytes()};
   for (Record* record : run_.slots().records)
     for (int i = 0; !run_.slots().retain && i < record->slots; ++i)
-      if (const TensorImpl* value = record->slot(i).value(); value && value->storage().get() == &memory)
-        k.slots.push_back(&record->slot(i));
+      if (held_on(record->slot(i), &memory)) k.slots.push_back(&record->slot(i));
   for (Region* region : run_.slots().regions)
     for (size_t i = 0; !run_.slots().retain && i < region->kept_count(); ++i)
-      if (const TensorImpl* value = region->kept_slot(i).value(); value && value->storage().get() == &memory)
-        k.slots.push_back(&region->kept_slot(i));
+      if (held_on(region->kept_slot(i), &memory)) k.slots.push_back(&region->kept_slot(i));
   k.is_shared = is_shared(k);
   if (!came_from_code && k.is_shared) return;  // the forecast never releases it
   k.is_planned = k.is_kept = is_held(k, true);
@@ -64,7 +76,7 @@ bool RunMeter::is_held(const Known& k, bool planned) const {
     if (const TensorImpl* x = run_.frame().at[r];
         x && x->storage().get() == k.memory && !(planned && from_code_[r]))
       return true;
-  return std::ranges::any_of(k.slots, [](const Slot* slot) { return slot->value() != nullptr; });
+  return std::ranges::any_of(k.slots, [&](const Slot* slot) { return held_on(*slot, k.memory); });
 }
 
 bool RunMeter::is_shared(const Known& k) const {
@@ -79,7 +91,7 @@ bool RunMeter::is_shared(const Known& k) const {
       ++it->second;
   };
   for (const TensorImpl* x : run_.frame().at) hold(x);
-  for (const Slot* slot : k.slots) hold(slot->value());
+  for (const Slot* slot : k.slots) hold(held_on(*slot, k.memory));
   for (size_t views = cells.size(), i = 0; i < views; ++i) hold(cells[i].first->base.get());
   return k.memory->ref_count() != cells.size() ||
          std::ranges::any_of(cells, [](const auto& c) { return c.first->ref_count() != c.second; });

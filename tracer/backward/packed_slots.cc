@@ -1,5 +1,5 @@
-// See tracer/backward/regions.h.
-#include "tracer/backward/regions.h"
+// See tracer/backward/packed_slots.h.
+#include "tracer/backward/packed_slots.h"
 
 #include <algorithm>
 
@@ -31,7 +31,13 @@ class Finder {
   void fold(uint64_t word) { structure_ = fold_hash(structure_, word); }
   void add(const Slot& slot, uint64_t place) {
     const Packed* const packed = slot.packed();
-    Region* const region = packed ? packed->hooks->region() : nullptr;
+    if (!packed) return;
+    if (packed->structure) {
+      fold(place);
+      fold(packed->structure);
+      reached_.add_size(packed->sizes);
+    }
+    Region* const region = packed->hooks->region();
     if (!region) return;
     fold(place);
     fold(number_of(*region) << 32 | static_cast<uint32_t>(Region::value_of(packed->payload)));
@@ -49,6 +55,6 @@ class Finder {
 
 }  // namespace
 
-uint64_t find_regions(Reached& reached) { return Finder(reached).find(); }
+uint64_t find_packed_slots(Reached& reached) { return Finder(reached).find(); }
 
 }  // namespace retrograd
