@@ -74,15 +74,16 @@ TEST_CASE("int8 keeps a byte an element and a scale a block, whatever the layout
   CHECK(difference(x, hooks->unpack(payload)) <= 1.15 / 250);
 }
 
-TEST_CASE("int8 leaves what it cannot serve: infinite or nan, small, kept, expanded, integers") {
+TEST_CASE("int8 and fp8 in float64 reach beyond float32") {
+  for (const auto& hooks : {rg::save_as_int8(), rg::save_as_fp8()})
+    for (const double size : {1e300, 1e-300})
+      CHECK(there_and_back(*hooks, rg::full({300}, size, {rg::kFloat64})).to_vector()[0] ==
+            Approx(size).epsilon(1e-2));
+}
+
+TEST_CASE("int8 leaves what it cannot serve: small, kept, expanded, integers") {
   const Tensor weight = shifted_wave(1024);
   const auto hooks = rg::save_as_int8({weight});
-  for (double bad : {double(INFINITY), -double(INFINITY), double(NAN)}) {
-    const Tensor x = shifted_wave(1000);
-    x.select(0, 700).fill_(bad);
-    CHECK(is_left_as_it_is(*hooks, x));
-  }
-  CHECK(is_left_as_it_is(*hooks, rg::full({300}, 1e300, {rg::kFloat64})));  // beyond float32
   CHECK(is_left_as_it_is(*hooks, shifted_wave(rg::kSmallestPacked - 1)));
   CHECK(is_left_as_it_is(*hooks, rg::zeros({1000}, {rg::kInt64})));
   CHECK(is_left_as_it_is(*hooks, shifted_wave(1000).to(rg::kFloat8_e4m3fn)));

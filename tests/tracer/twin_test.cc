@@ -5,6 +5,7 @@
 
 #include "tests/scenarios/scenario.h"
 #include "tracer/function/twin.h"
+#include "tracer/observe/checks.h"
 
 namespace {
 using namespace scenario;
@@ -216,14 +217,16 @@ TEST_CASE("packed and projected layers are the same in each recording") {
 TEST_CASE("RETROGRAD_CHECK switches it on") {
   const auto calls = [](const char* text) {
     setenv("RETROGRAD_CHECK", text, 1);
-    const int64_t n = rg::twin_calls_of_environment();
+    const int64_t n = rg::checks_of_environment().twin_calls;
     unsetenv("RETROGRAD_CHECK");
     return n;
   };
   CHECK(calls("twin") == 1);
   CHECK(calls("twin:20") == 20);
   CHECK(calls("") == 0);
-  for (const char* text : {"twins", "twin:", "twin:0", "twin:x", "twin:-1", "twin:3x"}) {
+  CHECK(calls("pairs") == 0);
+  CHECK(calls("pairs,twin:3") == 3);
+  for (const char* text : {"twins", "twin:", "twin:0", "twin:x", "twin:-1", "twin:3x", "pairs,twim"}) {
     CHECK(has(error_of([&] { calls(text); }), "RETROGRAD_CHECK"));
     unsetenv("RETROGRAD_CHECK");
   }

@@ -21,10 +21,12 @@ const T& attr_at(const SymbolUse& use, const Reached& reached) {
 
 }  // namespace
 
-std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk, const Reached& reached) {
+std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk, const Reached& reached,
+                                         bool inlines) {
   auto capture = std::make_shared<Capture>();
   RecordedBackward& recorded = capture->recorded_;
   Recorder recorder(recorded.graph, walk, &request, reached.regions);
+  recorder.inlines_pairs = inlines && !request.create_graph;
   BackwardRequest symbolic = request;
   symbolic.retain_graph = true;  // the run releases the slots, not the recording
   for (size_t i = 0; i < request.cotangents.size(); ++i)

@@ -19,7 +19,9 @@ class Capture {
   static constexpr size_t kPlans = 16;  // kept per graph; least recently used evicted first
 
   /// Records the backward. The graph's outputs are the gradients of the inputs if they are not accumulated.
-  static std::shared_ptr<Capture> record(const BackwardRequest& request, Walk& walk, const Reached& reached);
+  /// `inlines`: it contains the unpacks of traceable pairs; else it calls them.
+  static std::shared_ptr<Capture> record(const BackwardRequest& request, Walk& walk, const Reached& reached,
+                                         bool inlines = true);
 
   /// The values of all expressions for one set of sizes, and a plan for them; none for a backward that is recorded
   /// itself, which runs by replay into the Taper.

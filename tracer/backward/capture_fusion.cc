@@ -58,9 +58,9 @@ std::vector<int32_t> freed_slots(const std::vector<Source>& sources, const Backw
   for (size_t i = 0; i < sources.size() && !request.retain_graph; ++i) {
     if (sources[i].kind != Source::Kind::slot) continue;
     const Slot& slot = slot_of(sources[i], reached);
-    const TensorImpl* value = sources[i].part < 0
-                                  ? slot.value()
-                                  : payload_tensors(*slot.packed())[static_cast<size_t>(sources[i].part)]->get();
+    const TensorImpl* value =
+        sources[i].part < 0 ? slot.value()
+                            : payload_tensors(*slot.packed())[static_cast<size_t>(sources[i].part)]->get();
     if (value && value->is_unshared()) freed.push_back(static_cast<int32_t>(i));
   }
   return freed;

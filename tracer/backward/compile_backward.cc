@@ -4,6 +4,8 @@
 #include "engine/anomaly.h"
 #include "engine/runner.h"
 #include "tracer/backward/backward_cache.h"
+#include "tracer/backward/check_pairs.h"
+#include "tracer/observe/checks.h"
 #include "tracer/observe/log.h"
 #include "tracer/observe/profile.h"
 
@@ -11,6 +13,7 @@ namespace retrograd::inline v0 {
 
 struct CompiledBackward::State final : BackwardRunner {
   BackwardCache cache;
+  bool checks_pairs = false;
 
   Tensors run(const BackwardRequest& request) override;
 
@@ -40,6 +43,7 @@ Tensors CompiledBackward::State::run(const BackwardRequest& request) {
 Tensors CompiledBackward::State::run_found(const BackwardCache::Found& found, const BackwardRequest& request,
                                            const Reached& reached) {
   const RecordedBackward& recorded = found.capture->recorded();
+  if (checks_pairs) check_inlined_pairs(request);
   const bool watched = autograd::DetectAnomalyGuard::is_enabled();
   if (!request.create_graph && !watched && &Emitter::current() == &eager_emitter()) {
     RecordedBackward::Outcome outcome =
@@ -50,7 +54,7 @@ Tensors CompiledBackward::State::run_found(const BackwardCache::Found& found, co
   Watcher watcher(Emitter::current());
   Emitter& emitter = watched ? watcher : Emitter::current();
   if (watched && request.accumulate) check_leaves(reached.leaves);
-  if (recorded.log.may_leave) {
+  if (recorded.log.may_leave || recorded.has_parts()) {
     Walk walk = request.walk();
     return run_backward(request, walk, emitter);
   }
@@ -69,7 +73,9 @@ Tensors CompiledBackward::State::run_found(const BackwardCache::Found& found, co
   }
 }
 
-CompiledBackward::CompiledBackward() : state_(std::make_shared<State>()) {}
+CompiledBackward::CompiledBackward(const BackwardOptions& options) : state_(std::make_shared<State>()) {
+  state_->checks_pairs = options.check_pairs || checks_of_environment().pairs;
+}
 CompiledBackward::~CompiledBackward() = default;
 CompiledBackward::CompiledBackward(CompiledBackward&& o)
     : state_(std::exchange(o.state_, std::make_shared<State>())) {}

@@ -24,6 +24,13 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
 
+struct BackwardOptions {
+  /// Compares each run of a graph that contains unpacks of traceable pairs with one that calls them:
+  /// Error(bad_argument) if their gradients differ. Costs two captures and two backwards a call. RETROGRAD_CHECK=pairs
+  /// switches it on, too.
+  bool check_pairs = false;
+};
+
 class CompiledBackward {
  public:
   static constexpr size_t kStructures = 256, kGraphs = 16;
@@ -39,7 +46,7 @@ class CompiledBackward {
     int64_t left = 0;       // runs that left their graph and continued eagerly
   };
 
-  CompiledBackward();
+  explicit CompiledBackward(const BackwardOptions& options = {});
   ~CompiledBackward();
   /// A moved-from object is empty, like a new one.
   CompiledBackward(CompiledBackward&&);
@@ -77,7 +84,9 @@ class CompiledBackward {
 };
 
 /// An empty cache of captured backwards.
-inline CompiledBackward compile_backward() { return CompiledBackward(); }
+inline CompiledBackward compile_backward(const BackwardOptions& options = {}) {
+  return CompiledBackward(options);
+}
 
 /// During its lifetime, loss.backward(), autograd::backward and autograd::grad of this thread use the given object,
 /// also inside hooks. Scopes nest: the innermost open scope counts. With nullptr, backwards are eager again.

@@ -1,6 +1,7 @@
 // See tracer/backward/recorded_backward.h.
 #include "tracer/backward/recorded_backward.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "engine/region.h"
@@ -14,6 +15,10 @@ void RecordedBackward::take(Recorder& recorder) {
   recomputed = std::move(recorder.recomputed);
   calls_recomputed = recorder.calls_recomputed;
   if (recorder.log.may_leave) log = std::move(recorder.log);
+}
+
+bool RecordedBackward::has_parts() const {
+  return std::ranges::any_of(sources, [](const Source& s) { return s.part >= 0; });
 }
 
 std::unique_ptr<Plan> RecordedBackward::plan(std::span<const Number> values, Executor& executor) const {

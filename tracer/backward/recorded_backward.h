@@ -17,6 +17,8 @@ struct RecordedBackward {
   std::vector<uint32_t> recomputed;  // regions whose calls are in the graph,
   int64_t calls_recomputed = 0;      // and how many
 
+  /// Whether it reads tensors of payloads, which only plans can.
+  bool has_parts() const;
   /// Takes the recording of the recorder into `graph`.
   void take(Recorder& recorder);
   /// `values`: of all expressions of the graph, for one set of sizes.

@@ -329,7 +329,7 @@ void Recorder::emit_unpack(const Call& call, Tensor* results) {
     results[0] = slot.packed()->hooks->unpack(slot.packed()->payload);
     return;
   }
-  if (slot.packed() && slot.packed()->structure && !is_differentiable_) {
+  if (inlines_pairs && slot.packed() && slot.packed()->structure) {
     results[0] = unpack_traceable(call, slot);
     return;
   }

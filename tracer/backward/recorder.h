@@ -79,6 +79,10 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   Tensor root(uint32_t i, const TensorType& type);
   ir::ValueId value_of(const Tensor& tensor) override;
 
+  /// Whether unpacks of traceable pairs are recorded; else they are called. A replay into a Taper calls them: the value
+  /// gets its place in the tape there.
+  bool inlines_pairs = false;
+
   std::vector<Source> sources;  // parallel to graph.inputs()
   std::vector<SymbolUse> uses;
   std::vector<LiveUse> lives;

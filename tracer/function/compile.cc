@@ -14,6 +14,7 @@
 #include "tracer/function/explain.h"
 #include "tracer/function/sized_function.h"
 #include "tracer/function/twin.h"
+#include "tracer/observe/checks.h"
 #include "tracer/observe/log.h"
 #include "tracer/observe/profile.h"
 
@@ -25,7 +26,7 @@ SourceLocation detail::line_of_call(SourceLocation where, SourceLocation compile
 
 struct FunctionCache::State {
   State(FunctionKind k, CompileOptions o) : kind(k), options(o) {
-    if (!options.twin_calls) options.twin_calls = twin_calls_of_environment();
+    if (!options.twin_calls) options.twin_calls = checks_of_environment().twin_calls;
     if (options.twin_calls < 0)
       fail(Category::bad_argument, name(), fmt::format("twin_calls is {}", options.twin_calls));
   }

@@ -197,19 +197,4 @@ std::string difference_of_twin(const SizedFunction& recorded, FunctionCapture& t
   return text.empty() ? text : "in its backward, " + text;
 }
 
-int64_t twin_calls_of_environment() {
-  const char* const variable = secure_getenv("RETROGRAD_CHECK");
-  const std::string_view text = variable ? variable : "";
-  if (text.empty()) return 0;
-  if (text == "twin") return 1;
-  constexpr std::string_view kPrefix = "twin:";
-  int64_t calls = 0;
-  if (text.starts_with(kPrefix)) {
-    const std::string_view number = text.substr(kPrefix.size());
-    const auto [end, error] = std::from_chars(number.begin(), number.end(), calls);
-    if (error == std::errc() && end == number.end() && calls > 0) return calls;
-  }
-  fail(Category::bad_argument, "", fmt::format("RETROGRAD_CHECK: '{}' is neither twin nor twin:N", text));
-}
-
 }  // namespace retrograd

@@ -21,8 +21,4 @@ namespace retrograd::inline v0 {
 /// it was. Empty if there is none. Takes the twin's backwards.
 std::string difference_of_twin(const SizedFunction& recorded, FunctionCapture& twin);
 
-/// n for RETROGRAD_CHECK=twin:n, 1 for twin, 0 without the variable: a check at each n-th call.
-/// Error(bad_argument) for another text.
-int64_t twin_calls_of_environment();
-
 }  // namespace retrograd

@@ -175,6 +175,8 @@ void set_dump_folder(std::string_view folder) {
   switch_bits(detail::kDump, folder.empty() ? 0 : detail::kDump);
 }
 
+void trace(std::string_view text) { write(Topic::trace, text); }
+
 void captured(const ir::Graph& graph, std::string_view reason) {
   const uint32_t on = detail::wanted(bit(Topic::trace) | bit(Topic::recompiles) | detail::kDump);
   if (on & bit(Topic::recompiles))

@@ -59,6 +59,9 @@ inline uint32_t wanted(uint32_t bits) {
 }
 }  // namespace detail
 
+/// The topic trace, for what is not a captured graph.
+inline bool wants_trace() { return detail::wanted(detail::bit(Topic::trace)); }
+void trace(std::string_view text);
 /// Logs and writes a graph that was just captured.
 void captured(const ir::Graph& graph, std::string_view reason);
 
