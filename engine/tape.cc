@@ -256,6 +256,13 @@ void keep(Slot& slot, TensorImpl& value) {
   slot.keep(std::move(cell));
 }
 
+// A payload keeps no base of a view beyond its memory.
+Tensor without_base(const TensorImpl& view) {
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->alias(view);
+  return Tensor(std::move(cell));
+}
+
 // Describes the payload of a traceable pair.
 class PayloadHash final : public PayloadVisitor {
  public:
@@ -266,6 +273,7 @@ class PayloadHash final : public PayloadVisitor {
     Hashes hashes;
     if (tensor.defined()) {
       hashes.add(tensor.impl().type());
+      if (tensor.impl().base) tensor = without_base(tensor.impl());
       if (tensor.impl().storage() == saved_) packed_.aliased = saved_;
     }
     constant(hashes.structure);

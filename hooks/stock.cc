@@ -12,6 +12,7 @@
 #include "hooks/stock_pair.h"
 #include "ops/arithmetic.h"
 #include "ops/creation.h"
+#include "ops/join.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 #include "ops/ternary.h"
@@ -79,13 +80,12 @@ struct Int8Format {
   }
 
  private:
-  // [blocks, kInt8Block], the last block filled up with zeros.
+  // [blocks, kInt8Block], the last block filled up with zeros. Without a write in place, which recorded backwards refuse.
   static Tensor in_blocks(const Tensor& x) {
     const Dim n = x.sym_numel(), blocks = (n + (kInt8Block - 1)) / kInt8Block;
     if (n % kInt8Block == Dim(0)) return reshape(x, Shape{blocks, kInt8Block});
-    const Tensor filled = zeros(Shape{blocks, kInt8Block}, {x.dtype(), x.device()});
-    view(narrow(view(filled, Shape{-1}), 0, 0, n), x.sym_sizes()).copy_(x);
-    return filled;
+    const Tensor rest = zeros(Shape{blocks * kInt8Block - n}, {x.dtype(), x.device()});
+    return view(cat({reshape(x, Shape{n}), rest}, 0), Shape{blocks, kInt8Block});
   }
   static Tensor out_of_blocks(const Tensor& blocks, const Shape& sizes) {
     return view(narrow(view(blocks, Shape{-1}), 0, 0, sizes.numel()), sizes);

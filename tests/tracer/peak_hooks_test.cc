@@ -113,7 +113,7 @@ TEST_CASE("a retained graph keeps what its pair made") {
   }
 }
 
-TEST_CASE("what a pair packs is not planned to be held") {
+TEST_CASE("what an opaque pair packs is not planned to be held") {
   const auto planned = [](const Pair& pair) {
     Network net;
     const Tensor x = peak_input();
@@ -129,6 +129,7 @@ TEST_CASE("what a pair packs is not planned to be held") {
   const auto held = std::make_shared<Tensors>();
   for (const auto& [name, pair] : pairs({}, held)) {
     INFO(name);
+    if (pair->traceable) continue;
     CHECK(planned(pair) == planned(nullptr));  // whatever the pair holds is not the plan's
     held->clear();
   }

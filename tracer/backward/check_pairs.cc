@@ -44,7 +44,8 @@ void check_inlined_pairs(const BackwardRequest& request) {
   probe.runs_input_hooks = false;
   if (!probe.to_inputs) {
     probe.to_inputs = true;
-    for (const Walk::Leaf& leaf : request.walk().leaves()) probe.input_edges.emplace_back(leaf.leaf);
+    const Walk walk = request.walk();
+    for (const Walk::Leaf& leaf : walk.leaves()) probe.input_edges.emplace_back(leaf.leaf);
   }
   const Tensors inlined = gradients(probe, true);
   if (inlined.empty()) return;

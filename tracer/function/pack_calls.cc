@@ -71,8 +71,9 @@ void PackCalls::note_results(const Tensors& results) {
 bool PackCalls::is_let_through(PackFilter filter, const Storage* memory) const {
   const Root* const root = of_.forward() ? nullptr : of_.memory().find(memory);
   if (filter == PackFilter::all || !root) return true;
-  const bool is_argument = root->arguments > 0 || root->seen >= 0;
-  return filter == PackFilter::no_static ? is_argument || root->input < 0 : !is_argument && root->input < 0;
+  const bool is_outside = root->input >= 0 || root->seen >= 0;
+  const bool is_callers = root->arguments > 0 || root->base_of >= 0;
+  return !is_outside || (filter == PackFilter::no_static && is_callers);
 }
 
 // The value of a slot that need not be unpacked, as it is a result of the forward.
