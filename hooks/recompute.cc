@@ -1,18 +1,21 @@
 // See hooks/recompute.h. Original is the description of a dropped tensor. Two pairs differ in when it is made:
 // Recompute makes it at pack, from the given tensor; RecomputeValue makes it before, from the value that later tensors
-// may be views of.
+// may be views of. RecordedRecompute is both of them in a recorded function: a traceable pair without a payload.
 #include "hooks/recompute.h"
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <xxhash.h>
 
 #include "engine/emitter.h"
+#include "engine/geometry.h"
 #include "engine/tape.h"
 #include "hooks/memory_order.h"
 #include "ops/shape_ops.h"
+#include "ops/views.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -133,11 +136,72 @@ class RecomputeValue final : public SavedTensorHooks {
   int64_t offset_, elements_;
 };
 
+// The function is called while the backward is recorded: its operations are part of the graph.
+class RecordedRecompute final : public SavedTensorHooks {
+ public:
+  /// `value`: what is dropped, with its views; undefined: everything.
+  RecordedRecompute(const Tensor& value, std::function<Tensor()> function) : function_(std::move(function)) {
+    traceable = true;
+    if (!value.defined()) return;
+    AutogradMeta& meta = value.impl().need_meta();
+    if (!meta.life) meta.life = std::make_shared<char>();
+    life_ = meta.life;
+    value_ = TensorImpl::make();
+    value_->alias(value.impl());
+    version_ = value.version();
+  }
+
+  std::any pack(const Tensor& tensor) override {
+    if (!value_) return Dropped{};
+    if (!is_ours(tensor)) return tensor;
+    return Dropped{ops::geometry_of(tensor.impl(), *value_)};
+  }
+
+  Tensor unpack(const std::any& payload) override {
+    if (const Tensor* as_it_is = std::any_cast<Tensor>(&payload)) return *as_it_is;
+    const Dropped& dropped = std::any_cast<const Dropped&>(payload);
+    const Tensor found = function_();
+    if (!value_) return found;
+    if (!found.defined() || !(found.impl().type() == value_->type()))
+      fail(Category::hook_bad_result, "recompute",
+           fmt::format("the function gave {} for a dropped tensor that was {}", describe(found),
+                       to_string(value_->type())));
+    ops::Geometry window = *dropped.window;
+    const Tensor block = contiguous(found);
+    TensorImpl* const operand = block.get();
+    Tensor result;
+    Emitter::current().emit({&ops::info<ops::AsStrided>, {&operand, 1}, &window, {}, 1}, &result);
+    return result;
+  }
+
+  void visit(std::any& payload, PayloadVisitor& visitor) override {
+    if (std::any_cast<Tensor>(&payload)) SavedTensorHooks::visit(payload, visitor);
+  }
+
+ private:
+  struct Dropped {
+    std::optional<ops::Geometry> window;  // in the value
+  };
+  bool is_ours(const Tensor& tensor) const {
+    const RefPtr<Storage>& memory = tensor.impl().storage();
+    return !life_.expired() && memory == value_->storage() && memory->version() == version_;
+  }
+
+  const std::function<Tensor()> function_;
+  RefPtr<TensorImpl> value_;  // its type, layout and memory; a recorded value has no data
+  std::weak_ptr<void> life_;  // of its cell
+  uint32_t version_ = 0;
+};
+
+bool is_recorded() { return Emitter::current().values() == Emitter::Values::of_function; }
+
 }  // namespace
 
 RefPtr<SavedTensorHooks> recompute(std::function<Tensor()> function, RecomputeCheck check,
                                    SourceLocation where) {
   require_function(static_cast<bool>(function), "recompute", where);
+  if (is_recorded())
+    return RefPtr<SavedTensorHooks>::adopt(new RecordedRecompute(Tensor(), std::move(function)));
   return RefPtr<SavedTensorHooks>::adopt(new Recompute(std::move(function), check));
 }
 
@@ -145,17 +209,13 @@ RefPtr<SavedTensorHooks> recompute(const Tensor& value, std::function<Tensor()> 
                                    RecomputeCheck check, SourceLocation where) {
   require_function(static_cast<bool>(function), "recompute", where);
   NoGradGuard no_grad;
-  if (value.defined() && value.impl().graph)
-    fail(
-        Category::unsupported, "recompute",
-        fmt::format("{} is a value of a recorded function, for which recompute cannot be used. Hint: call it "
-                    "in a function that is not recorded",
-                    describe(value)),
-        where);
-  if (!value.defined() || !fills_a_block(value))
+  const bool is_recorded_value = value.defined() && value.impl().graph && is_recorded();
+  if (!value.defined() || !(is_recorded_value ? value.is_contiguous() : fills_a_block(value)))
     fail(Category::bad_argument, "recompute",
          fmt::format("the elements of {} do not fill a block of memory. Hint: contiguous()", describe(value)),
          where);
+  if (is_recorded_value)
+    return RefPtr<SavedTensorHooks>::adopt(new RecordedRecompute(value, std::move(function)));
   return RefPtr<SavedTensorHooks>::adopt(new RecomputeValue(value, std::move(function), check));
 }
 

@@ -13,6 +13,9 @@
 // type, strides and a hash of its bytes are kept. A function that gives another type, or other bits, is an
 // Error(hook_bad_result): an input that was written to in between, or a new random number. Never a silently different
 // gradient.
+//
+// In a recorded function the operations of the function are part of the backward's graph. There is no data to check, so
+// only dtype and shape are.
 #pragma once
 
 #include <functional>

@@ -219,3 +219,62 @@ TEST_CASE("recompute of a value needs one that owns a dense block") {
         }) == rg::Category::bad_argument);
   CHECK(category_of([&] { rg::recompute(Tensor(), [&] { return base; }); }) == rg::Category::bad_argument);
 }
+
+TEST_CASE("recompute in a recorded function is part of the backward's graph") {
+  const Tensor w = shifted_wave(40 * 30, 0.2).view({40, 30}).requires_grad_();
+  for (const bool of_value : {false, true}) {
+    int64_t calls = 0;
+    const auto f = [&](const Tensor& x) {
+      const Tensor u = x * 2.0, h = rg::tanh(u);
+      const auto again = [u, &calls] {
+        ++calls;
+        return rg::tanh(u);
+      };
+      Tensor y, z;
+      {
+        const rg::SavedTensorHooksGuard guard(rg::recompute(h, again));
+        y = of_value ? rg::mm(h, w) : Tensor();
+        z = rg::sum(rg::exp(h.narrow(0, 1, 3)) *
+                    rg::sin(rg::transpose(h, 0, 1)).narrow(0, 0, 1).view({1, -1}).narrow(1, 0, 1));
+      }
+      if (!of_value) {
+        y = rg::mm(h, w);
+        y.grad_fn().register_saved_tensor_hooks(0, rg::recompute(again));
+      }
+      return rg::sum(y * y) + z;
+    };
+    const auto compiled = rg::compile(f);
+    const auto step = rg::compile_step([&](const Tensor& x) {
+      const Tensor y = f(x);
+      y.backward();
+      return y;
+    });
+    for (const int64_t rows : {20, 20, 25}) {
+      const Tensor x = shifted_wave(rows * 40).view({rows, 40}).requires_grad_();
+      const auto grads = [&](const auto& run) {
+        x.set_grad({});
+        w.set_grad({});
+        run();
+        return Tensors{x.grad(), w.grad()};
+      };
+      const Tensors want = grads([&] { f(x).backward(); });
+      const Tensors got = grads([&] { compiled(x).backward(); }), in_step = grads([&] { step(x); });
+      for (size_t i = 0; i < 2; ++i) {
+        CHECK(same_bits(got[i], want[i]));
+        CHECK(same_bits(in_step[i], want[i]));
+      }
+    }
+    CHECK(compiled.last_eager_reason() == "");
+    const int64_t before = calls;
+    const Tensor x = shifted_wave(25 * 40).view({25, 40}).requires_grad_();
+    compiled(x).backward();
+    CHECK(calls == before);  // it is in the graph
+  }
+  const auto wrong = rg::compile([&](const Tensor& x) {
+    const Tensor h = rg::tanh(x);
+    const rg::SavedTensorHooksGuard guard(rg::recompute(h, [x] { return rg::sum(x); }));
+    return rg::sum(rg::exp(h) * h);
+  });
+  CHECK(category_of([&] { wrong(shifted_wave(40).requires_grad_()).backward(); }) ==
+        rg::Category::hook_bad_result);
+}
