@@ -121,7 +121,8 @@ void Generator::add_in_place() {
 }
 
 Words Generator::pair_words() {
-  static constexpr std::array<std::string_view, 4> kPairs = {"scaling", "half", "traceable_pair", "offload"};
+  static constexpr std::array<std::string_view, 5> kPairs = {"scaling", "half", "traceable_pair",
+                                                             "two_tensors", "offload"};
   return {features_.failures && random_.chance(0.1) ? "failing" : random_.pick(kPairs)};
 }
 

@@ -115,6 +115,18 @@ rg::RefPtr<rg::SavedTensorHooks> Machine::make_pair(const Step& step) {
   if (step.has("traceable_pair"))
     return rg::saved_tensor_hooks([scale](const Tensor& t) { return scale(t, 0.5); },
                                   [scale](const Tensor& t) { return scale(t, 2.5); }, true);
+  if (step.has("two_tensors")) {
+    using Payload = std::tuple<Tensor, Tensor, int64_t>;
+    return rg::saved_tensor_hooks(
+        [scale, id = step.id](const Tensor& t) {
+          return Payload(scale(t, 0.5), t.is_floating_point() ? t.to(rg::kFloat64) : Tensor(), id % 3);
+        },
+        [scale](const Payload& p) {
+          const auto& [half, whole, factor] = p;
+          return whole.defined() ? half * static_cast<double>(factor) + whole.to(half.dtype()) : half;
+        },
+        true);
+  }
   if (step.has("half"))
     return rg::saved_tensor_hooks(
         [log_pack](const Tensor& t) {

@@ -79,11 +79,12 @@ TEST_CASE("random programs reach what there is to reach") {
        {"tensor", "pre", "post", "post_accumulate", "accumulate_pre", "accumulate_post", "multi_grad"})
     check_reached(std::string("hook ") + hook);
   for (const char* word :
-       {"hook: scale",        "hook: same",        "hook: traceable", "hook: remove_self",
-        "hook: remove_other", "hook: add",         "hook: callback",  "hook: nested",
-        "hook: step",         "hook: any",         "open: half",      "open: traceable_pair",
-        "grad: create",       "grad: materialize", "backward: into",  "backward: create",
-        "leaf: expanded",     "leaf: strided",     "leaf: bf16",      "leaf: f64"})
+       {"hook: scale",        "hook: same",     "hook: traceable",   "hook: remove_self",
+        "hook: remove_other", "hook: add",      "hook: callback",    "hook: nested",
+        "hook: step",         "hook: any",      "open: half",        "open: traceable_pair",
+        "open: two_tensors",  "grad: create",   "grad: materialize", "backward: into",
+        "backward: create",   "leaf: expanded", "leaf: strided",     "leaf: bf16",
+        "leaf: f64"})
     check_reached(word);
   for (int order = 1; order <= 3; ++order) CHECK(coverage.orders.at(order) >= 20);
   for (const char* category :
