@@ -63,8 +63,9 @@ class Recomputation {
       needed[at(holder->value)] = true;
       ++uses_[at(holder->value)];
     }
-    const bool all = region_.how() == Region::Recompute::at_once &&
-                     std::ranges::none_of(region_.kept_, &Region::Kept::is_stale);
+    const bool all =
+        region_.how() == Region::Recompute::at_once &&
+        std::ranges::none_of(region_.kept_, [](const Region::Kept& k) { return k.slot.is_stale(); });
     for (size_t i = region_.run_; i-- > 0;) {
       const Region::Call& call = region_.calls_[i];
       bool is_needed = all;
@@ -217,13 +218,6 @@ void Region::forget(uint64_t backward) {
 
 // ---- kept tensors ---------------------------------------------------------------------------------------------------
 
-bool Region::Kept::is_stale() const {
-  const Storage* memory = slot.packed()  ? slot.packed()->aliased.get()
-                          : slot.value() ? slot.value()->storage().get()
-                                         : nullptr;
-  return memory && memory->version() != slot.version;
-}
-
 bool Region::is_dead(const Kept& kept) const {
   if (how_ == Recompute::at_once && !kept.is_saved && kept.first_call >= run_) return true;
   for (uint32_t s = kept.first_segment; s <= kept.last_segment; ++s)
@@ -239,8 +233,8 @@ void Region::drop_kept() noexcept {
 Tensor Region::kept(size_t i) const {
   const Kept& kept = kept_[i];
   const Packed* const packed = kept.slot.packed();
-  if (kept.is_stale()) {
-    const Storage& memory = packed ? *packed->aliased : *kept.slot.value()->storage();
+  if (kept.slot.is_stale()) {
+    const Storage& memory = *kept.slot.memory();
     const std::string by = memory.written_at() ? " at " + to_string(memory.written_at()) : "";
     const bool has_reader = kept.first_call < calls_.size();
     fail(

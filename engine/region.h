@@ -134,8 +134,6 @@ class Region final : public SavedTensorHooks {
     bool is_passed = false;                        // to the region, by its user
     TensorType type = {};
     Slot slot = {};
-
-    bool is_stale() const;
   };
 
   Holders live_holders() const;

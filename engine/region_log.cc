@@ -49,7 +49,7 @@ void RegionLog::pass(TensorImpl& input) {
 void RegionLog::close() {
   end_region();
   for (Region::Kept& kept : region_->kept_)
-    if (outer_pair_ && kept.is_passed && kept.slot.value() && !kept.is_stale()) pack(kept, outer_pair_);
+    if (outer_pair_ && kept.is_passed && kept.slot.value() && !kept.slot.is_stale()) pack(kept, outer_pair_);
 }
 
 void RegionLog::end_region() noexcept {
@@ -334,7 +334,7 @@ void RegionLog::save_from_write(const TensorImpl& self) {
   const NoGradGuard no_grad;
   for (const size_t i : found->second) {
     Region::Kept& kept = region_->kept_[i];
-    if (!kept.slot.value() || kept.is_stale()) continue;
+    if (!kept.slot.value() || kept.slot.is_stale()) continue;
     Tensor copy;
     if (FunctionRecording* const function = recorded_function()) {
       copy = function->present_value(*kept.slot.value());

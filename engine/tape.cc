@@ -436,13 +436,8 @@ void Record::release_slots() {
 }
 
 bool Record::is_unchanged() const {
-  for (int i = 0; i < slots; ++i) {
-    const Slot& s = slot(i);
-    const Storage* memory = s.packed()  ? s.packed()->aliased.get()
-                            : s.value() ? s.value()->storage().get()
-                                        : nullptr;
-    if (memory && memory->version() != s.version) return false;
-  }
+  for (int i = 0; i < slots; ++i)
+    if (slot(i).is_stale()) return false;
   return true;
 }
 
@@ -487,15 +482,15 @@ void check_not_released(const Record& r, const Slot& slot) {
          r.where());
 }
 
-void check_payload_version(const Record& r, const Slot& slot) {
-  const Packed& packed = *slot.packed();
-  if (packed.aliased && packed.aliased->version() != slot.version)
-    fail_version(r, slot, *packed.aliased, packed.type, slot.version);
+void check_version(const Record& r, const Slot& slot) {
+  if (!slot.is_stale()) return;
+  fail_version(r, slot, *slot.memory(), slot.packed() ? slot.packed()->type : slot.value()->type(),
+               slot.version);
 }
 
 Tensor unpack_hooked(const Record& r, const Slot& slot) {
   const Packed& packed = *slot.packed();
-  check_payload_version(r, slot);
+  check_version(r, slot);
   const Tensor value = unpack_payload(r, slot, packed.payload, packed.type);
   if (packed.tangents.empty()) return value;
   RefPtr<TensorImpl> cell = TensorImpl::make();
@@ -511,8 +506,7 @@ Tensor unpack(Record& r, Slot& slot) {
   if (slot.packed()) return unpack_hooked(r, slot);
   TensorImpl* value = slot.value();
   if (!value) return {};
-  if (value->storage() && value->storage()->version() != slot.version)
-    fail_version(r, slot, *value->storage(), value->type(), slot.version);
+  check_version(r, slot);
   return Tensor(RefPtr<TensorImpl>(value));
 }
 
@@ -546,7 +540,7 @@ std::vector<Tensor*> payload_tensors(const Packed& packed) {
 
 Tensor unpack_part(Record& r, Slot& slot, size_t part, bool releases) {
   check_not_released(r, slot);
-  check_payload_version(r, slot);
+  check_version(r, slot);
   const std::vector<Tensor*> tensors = payload_tensors(*slot.packed());
   if (!releases || !r.is_unchanged()) return *tensors[part];
   Tensor value = std::exchange(*tensors[part], Tensor());

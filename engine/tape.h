@@ -116,6 +116,16 @@ class Slot {
   RefPtr<TensorImpl> take() {
     return RefPtr<TensorImpl>::adopt(static_cast<TensorImpl*>(std::exchange(held_, nullptr)));
   }
+  /// The memory of what it holds, saved at `version`; null if it holds none, or a payload in memory of its own.
+  const Storage* memory() const {
+    if (const Packed* p = packed()) return p->aliased.get();
+    return held_ ? static_cast<const TensorImpl*>(held_)->storage().get() : nullptr;
+  }
+  /// Whether that memory was written to since.
+  bool is_stale() const {
+    const Storage* const m = memory();
+    return m && m->version() != version;
+  }
   /// Drops what the slot keeps.
   void clear() {
     if (held_) drop();

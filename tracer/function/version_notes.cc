@@ -114,12 +114,9 @@ const VersionNotes::Epoch* VersionNotes::find(const Record& record, const Storag
 
 // Checks the versions noted by the forward, then those noted by this backward.
 void VersionNotes::check(Record& record, const Slot& slot) {
-  const Packed* const packed = slot.packed();
-  const Storage* memory = packed         ? packed->aliased.get()
-                          : slot.value() ? slot.value()->storage().get()
-                                         : nullptr;
+  const Storage* const memory = slot.memory();
   if (!memory) return;
-  const TensorType type = packed ? packed->type : slot.value()->type();
+  const TensorType type = slot.packed() ? slot.packed()->type : slot.value()->type();
   const VersionNotes* const of_forward = of_.forward() ? &of_.forward()->host().versions() : nullptr;
   for (const VersionNotes* notes : {of_forward, static_cast<const VersionNotes*>(this)}) {
     const Epoch* const epoch = notes ? notes->find(record, *memory) : nullptr;
