@@ -182,26 +182,43 @@ std::vector<const Record*> Region::owners() const {
   return owners;
 }
 
-// A holder whose value was taken before, in this backward, is served alone.
+// Their numbers are none of a backward.
+RecomputeGroup::RecomputeGroup(SourceLocation where)
+    : id_([] {
+        static constinit std::atomic<uint64_t> count{uint64_t{1} << 63};
+        return ++count;
+      }()) {
+  if (current) fail(Category::bad_argument, "GraphExecGroup", "a group is open on this thread", where);
+  current = this;
+}
+
+RecomputeGroup::~RecomputeGroup() {
+  current = nullptr;
+  for (const RefPtr<Region>& region : regions_) region->forget(id_);
+}
+
+// A holder whose value was taken before, in this backward or group, is served alone.
 Tensor Region::unpack(const std::any& payload) {
   if (const Tensor* as_it_is = std::any_cast<Tensor>(&payload)) return *as_it_is;
   const RefPtr<Region> alive(this);  // what runs may release the slot
   const std::shared_ptr<Holder> holder = std::any_cast<const std::shared_ptr<Holder>&>(payload);
   CurrentBackward* const backward = CurrentBackward::innermost();
   if (!backward) return Recomputation(*this, {holder}).take(holder->value);
+  RecomputeGroup* const group = Emitter::current().is_symbolic() ? nullptr : RecomputeGroup::current;
+  const uint64_t id = group ? group->id_ : backward->id();
   std::shared_ptr<Recomputation> running;
   bool is_new = false;
   {
     const std::lock_guard lock(mutex_);
-    const auto known = std::ranges::find(running_, backward->id(), [](const auto& r) { return r.first; });
+    const auto known = std::ranges::find(running_, id, [](const auto& r) { return r.first; });
     is_new = known == running_.end();
     if (is_new)
-      running = running_.emplace_back(backward->id(), std::make_shared<Recomputation>(*this, live_holders()))
-                    .second;
+      running = running_.emplace_back(id, std::make_shared<Recomputation>(*this, live_holders())).second;
     else
       running = known->second;
   }
-  if (is_new) backward->add_region(alive);
+  if (is_new && group) group->regions_.push_back(alive);
+  if (is_new && !group) backward->add_region(alive);
   if (is_new && Observer::current && !Emitter::current().is_symbolic()) Observer::current->recomputes(*this);
   if (running->has(holder->value)) return running->take(holder->value);
   return Recomputation(*this, {holder}).take(holder->value);

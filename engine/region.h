@@ -27,6 +27,22 @@
 namespace retrograd::inline v0 {
 
 class Recomputation;
+class Region;
+
+/// While one is open on a thread, eager backwards of this thread share what they recompute. It lives as long as the
+/// group. Error(bad_argument) where one is open.
+class RecomputeGroup {
+ public:
+  explicit RecomputeGroup(SourceLocation where);
+  ~RecomputeGroup();
+  RecomputeGroup(const RecomputeGroup&) = delete;
+
+ private:
+  friend class Region;
+  const uint64_t id_;
+  std::vector<RefPtr<Region>> regions_;  // that were recomputed
+  static inline constinit thread_local RecomputeGroup* current = nullptr;
+};
 
 /// Counters of the process.
 struct RecomputeCounters {
@@ -160,7 +176,7 @@ class Region final : public SavedTensorHooks {
   std::deque<std::atomic<size_t>> holders_alive_;  // by segment
   std::vector<std::weak_ptr<Holder>> holders_;
   std::mutex mutex_;                                                          // of the next member
-  std::vector<std::pair<uint64_t, std::shared_ptr<Recomputation>>> running_;  // by backward
+  std::vector<std::pair<uint64_t, std::shared_ptr<Recomputation>>> running_;  // by backward, or group
 };
 
 template <class F>

@@ -28,6 +28,9 @@ void CheckpointScope::close() {
 
 }  // namespace detail
 
+GraphExecGroup::GraphExecGroup(SourceLocation where) : group_(std::make_unique<RecomputeGroup>(where)) {}
+GraphExecGroup::~GraphExecGroup() = default;
+
 RecomputeStats recompute_stats() {
   return {recompute_counters.regions.load(std::memory_order_relaxed),
           recompute_counters.calls.load(std::memory_order_relaxed),

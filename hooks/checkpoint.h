@@ -29,6 +29,7 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
 
+class RecomputeGroup;
 class RegionLog;
 
 struct CheckpointOptions {
@@ -48,10 +49,24 @@ class CheckpointEarlyStopGuard {
   OpenScopes<Setting>::Guard guard_;
 };
 
+/// While in scope, eager backwards of this thread share recomputations: for several backwards through one checkpoint
+/// that need different saved values of it. What was recomputed for the first and is not used yet is kept until the scope
+/// ends; a value that is needed twice is recomputed twice. Captured backwards recompute for themselves.
+/// Error(bad_argument) in the scope of another. (PyTorch: torch.utils.checkpoint.GraphExecGroup)
+class GraphExecGroup {
+ public:
+  explicit GraphExecGroup(SourceLocation where = SourceLocation::current());
+  ~GraphExecGroup();
+  GraphExecGroup(const GraphExecGroup&) = delete;
+
+ private:
+  std::unique_ptr<RecomputeGroup> group_;
+};
+
 /// Counted since the process began.
 struct RecomputeStats {
-  int64_t regions = 0;           // checkpoints and outermost scopes of policies, also while a function is recorded
-  int64_t calls = 0;             // of ops, made in a region
+  int64_t regions = 0;  // checkpoints and outermost scopes of policies, also while a function is recorded
+  int64_t calls = 0;    // of ops, made in a region
   int64_t calls_recomputed = 0;  // in eager and captured backwards
 };
 RecomputeStats recompute_stats();

@@ -189,6 +189,43 @@ TEST_CASE("44: grad inside of a region") {
   }
 }
 
+TEST_CASE("46: a group of two backwards shares a recomputation") {
+  const Tensor x = shifted_wave(20).requires_grad_();
+  Tensor y, z;
+  const auto run = [&] {
+    rg::checkpoint([&] {
+      y = rg::exp(rg::sin(x));
+      z = rg::cos(y);
+    });
+  };
+  const auto halves = [&] {
+    const Tensor gy = rg::autograd::grad({rg::sum(z)}, {y})[0];
+    return rg::autograd::grad({y}, {x}, {gy})[0];
+  };
+  run();
+  Calls apart;
+  const Tensor want = halves();
+  CHECK(apart.recomputations == 2);
+  run();
+  const int64_t before = live();
+  {
+    Calls together;
+    const rg::GraphExecGroup group;
+    const Tensor got = halves();
+    CHECK(together.recomputations == 1);
+    CHECK(same_bits(got, want));
+    CHECK(category_of([] { const rg::GraphExecGroup inner; }) == rg::Category::bad_argument);
+  }
+  CHECK(live() <= before);
+  run();
+  {
+    // Both need all values: the second recomputes them again.
+    const rg::GraphExecGroup group;
+    for (int i = 0; i < 2; ++i) CHECK(same_bits(rg::autograd::grad({rg::sum(z)}, {x}, {}, true)[0], want));
+  }
+  const rg::GraphExecGroup left_unused;
+}
+
 TEST_CASE("47: offload around and inside of a region") {
   const Tensor x = leaf(5);
   const auto power = [](const Tensor& t) { return rg::pow(t, 3.0); };
