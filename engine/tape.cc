@@ -544,6 +544,9 @@ Tensor unpack_part(Record& r, Slot& slot, size_t part, bool releases) {
   const std::vector<Tensor*> tensors = payload_tensors(*slot.packed());
   if (!releases || !r.is_unchanged()) return *tensors[part];
   Tensor value = std::exchange(*tensors[part], Tensor());
+  RefPtr<Storage>& aliased = slot.packed()->aliased;
+  const auto shares = [&](const Tensor* t) { return t->defined() && t->impl().storage() == aliased; };
+  if (std::ranges::none_of(tensors, shares)) aliased.reset();
   if (std::ranges::none_of(tensors, [](const Tensor* t) { return t->defined(); })) {
     slot.clear();
     slot.released = true;

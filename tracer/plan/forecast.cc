@@ -71,13 +71,19 @@ class Forecast {
     for (const Region* region : run_.slots().regions)
       for (size_t i = 0; !run_.slots().retain && i < region->kept_count(); ++i)
         if (TensorImpl* cell = region->kept_slot(i).value()) ++holders[cell];
-    std::unordered_map<const Storage*, std::pair<uint32_t, Memory>> memories;  // number of cells, all ours
+    std::unordered_map<const Storage*, std::pair<uint32_t, Memory>>
+        memories;  // number of references, all ours
     for (const auto& [cell, count] : holders) {
       if (!cell->storage() || cell->ref_count() != static_cast<uint32_t>(count)) continue;
       auto& [cells, memory] = memories[cell->storage().get()];
       ++cells;
       memory = {cell->device() == device_ ? cell->storage()->nbytes() : 0, memory.holders + count};
     }
+    for (Record* record : run_.slots().records)
+      for (int i = 0; !run_.slots().retain && i < record->slots; ++i)
+        if (const Packed* packed = record->slot(i).packed(); packed && packed->structure && packed->aliased)
+          if (const auto found = memories.find(packed->aliased.get()); found != memories.end())
+            ++found->second.first;  // it goes with the tensor
     for (const auto& [cell, count] : holders) {
       const auto found = memories.find(cell->storage().get());
       if (found == memories.end() || cell->storage()->is_external() ||

@@ -93,7 +93,11 @@ bool RunMeter::is_shared(const Known& k) const {
   for (const TensorImpl* x : run_.frame().at) hold(x);
   for (const Slot* slot : k.slots) hold(held_on(*slot, k.memory));
   for (size_t views = cells.size(), i = 0; i < views; ++i) hold(cells[i].first->base.get());
-  return k.memory->ref_count() != cells.size() ||
+  const auto aliased = std::ranges::count_if(k.slots, [&](const Slot* slot) {
+    const Packed* const packed = slot->packed();
+    return packed && packed->structure && packed->aliased.get() == k.memory;
+  });
+  return k.memory->ref_count() != cells.size() + static_cast<size_t>(aliased) ||
          std::ranges::any_of(cells, [](const auto& c) { return c.first->ref_count() != c.second; });
 }
 
