@@ -2,7 +2,7 @@
 # same_losses_test.sh PROGRAM ROUND_TRIP STEPS PEAK [SAVED...]: trains for STEPS steps with each choice of --saved. The
 # losses of every step and of the validation must be the same, as text with full precision, in all four modes and for
 # --threads 1 and 2. There is one capture in each mode that captures. Each plan takes the bytes that it predicted, apart
-# from those held by hooks. Neither a traced backward nor, without hooks, a compiled function or a step has a higher
+# from those held by opaque hooks. Neither a traced backward nor, without hooks, a compiled function or a step has a higher
 # peak than an eager one. With PEAK "lower", every other choice has a lower peak than keep, which comes first ("any" for
 # a model whose activations are small compared with its parameters). A step on one thread is only run for keep. Peaks
 # are not compared with offload: if the model is on the CPU it keeps as much as before, and a prefetched value exists in
@@ -42,7 +42,8 @@ for saved in "${@:-keep}"; do
     planned=$(value_of "$out" "planned peak") met=$(value_of "$out" met)
     [[ $planned == [1-9]* && $planned == "$met" ]] || fail "$saved $run: planned peak $planned, met: $met"
     in_hooks=$(value_of "$out" "in hooks")
-    [[ $saved == keep && $in_hooks == 0 || $saved != keep && $in_hooks == [1-9]* ]] || fail "$saved $run: in hooks: $in_hooks"
+    [[ $saved == offload* && $in_hooks == [1-9]* || $saved != offload* && $in_hooks == 0 ]] ||
+      fail "$saved $run: in hooks: $in_hooks"
     eager=$(value_of "$folder/$saved.eager.2" "peak bytes") here=$(value_of "$out" "peak bytes")
     echo "$saved $run: peak bytes $here, eager $eager; of the plans $planned"
     [[ $saved == offload || ($mode != traced && $saved != keep) ]] || ((here <= eager)) || fail "$saved $run: peaks higher than eager"

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "retrograd/retrograd.h"
+#include "tests/hooks/errors.h"
 #include "tests/hooks/pairs.h"
 #include "tests/hooks/regions.h"
 
@@ -14,6 +15,7 @@ using rg::RecomputeScope;
 using rg::Tensor;
 using rg::Tensors;
 using rg::testing::Calls;
+using rg::testing::category_of;
 using rg::testing::live;
 using rg::testing::same_bits;
 using rg::testing::shifted_wave;
