@@ -11,6 +11,7 @@
 namespace rg = retrograd;
 namespace ag = retrograd::autograd;
 using rg::checkpoint;
+using rg::CheckpointPolicy;
 using rg::RecomputeScope;
 using rg::Tensor;
 using rg::Tensors;
@@ -439,4 +440,133 @@ TEST_CASE("100,000 steps with regions that change leave no memory behind") {
   for (int i = 0; i < 100000; ++i) step(i);
   CHECK(live() == before);
   CHECK(resident_bytes() < resident + resident / 4 + (int64_t{4} << 20));
+}
+
+namespace {
+
+// An opaque function whose forward reads data, which another call would not find again.
+struct Counting : rg::Function<Counting> {
+  static inline int calls = 0;
+  static Tensor forward(rg::AutogradContext* ctx, const Tensor& x) {
+    ctx->saved_data["calls"] = static_cast<double>(++calls);
+    ctx->save_for_backward({x});
+    return x * static_cast<double>(calls) * (x.to_vector()[0] > 0 ? 2.0 : 3.0);
+  }
+  static Tensors backward(rg::AutogradContext* ctx, const Tensors& grads) {
+    const double sign = ctx->get_saved_variables()[0].to_vector()[0] > 0 ? 2.0 : 3.0;
+    return {grads[0] * ctx->saved_data["calls"] * sign};
+  }
+};
+
+}  // namespace
+
+// Upstream calls the function of a region again and compares what it saves. Here nothing of the user runs again.
+TEST_CASE("32, 48, 64: an opaque function in a region is called once, whatever it would give then") {
+  for (const bool has_policy : {false, true}) {
+    const Tensor x = leaf(40), plain = leaf(40);
+    Counting::calls = 0;
+    rg::sum(rg::sin(Counting::apply(rg::exp(plain)))).backward();
+    Counting::calls = 0;
+    Tensor y;
+    if (has_policy) {
+      const RecomputeScope scope(rg::policies::recompute_all());
+      y = rg::sum(rg::sin(Counting::apply(rg::exp(x))));
+    } else {
+      y = checkpoint([&] { return rg::sum(rg::sin(Counting::apply(rg::exp(x)))); });
+    }
+    y.backward();
+    CHECK(Counting::calls == 1);
+    CHECK(same_bits(x.grad(), plain.grad()));
+  }
+}
+
+TEST_CASE("45, 62: two backwards recompute twice, with the same gradients and no growth") {
+  for (const bool has_policy : {false, true}) {
+    const Tensor x = leaf(100);
+    Tensor y;
+    if (has_policy) {
+      const RecomputeScope scope(rg::policies::recompute_all());
+      y = rg::sum(rg::exp(rg::sin(x)));
+    } else {
+      y = rg::sum(checkpoint([&] { return rg::exp(rg::sin(x)); }));
+    }
+    const Tensor first = rg::autograd::grad({y}, {x}, {}, true)[0];
+    const int64_t before = live();
+    for (int i = 0; i < 3; ++i) CHECK(same_bits(rg::autograd::grad({y}, {x}, {}, true)[0], first));
+    CHECK(live() == before);
+  }
+}
+
+TEST_CASE("57: all products saved but the second") {
+  const Tensor w = shifted_wave(64, 0.3).view({8, 8}).requires_grad_();
+  int products = 0;
+  const rg::RecomputePolicy policy = [&](const rg::PolicyCall& call) -> rg::PolicyAnswer {
+    if (call.op != "mm") return false;
+    return ++products != 2;
+  };
+  const auto f = [&] {
+    Tensor h = w;
+    for (int i = 0; i < 4; ++i) h = rg::mm(rg::cos(h), w);
+    return rg::sum(rg::sin(h));
+  };
+  f().backward();
+  const Tensor want = w.grad();
+  w.set_grad({});
+  Tensor y;
+  {
+    const RecomputeScope scope(policy);
+    y = f();
+  }
+  Calls calls;
+  y.backward();
+  CHECK(same_bits(w.grad(), want));
+  CHECK(products == 4);
+  CHECK(calls.count("mm") == 1);  // cos of the second product needs it
+}
+
+TEST_CASE("65: a policy that recomputes does not repeat effects") {
+  const Tensor x = leaf(20);
+  int hooks = 0;
+  Tensor y;
+  Counting::calls = 0;
+  {
+    const RecomputeScope scope([](const rg::PolicyCall&) { return CheckpointPolicy::must_recompute; });
+    const Tensor h = rg::exp(x);
+    h.register_hook([&](const Tensor& g) {
+      ++hooks;
+      return g;
+    });
+    y = rg::sum(rg::sin(Counting::apply(h)) * rg::rand({20}));
+  }
+  const Tensor next = rg::rand({2});
+  y.backward();
+  CHECK(hooks == 1);
+  CHECK(Counting::calls == 1);
+  CHECK_FALSE(same_bits(rg::rand({2}), next));
+}
+
+TEST_CASE("66: what a policy keeps passes through the pair that it names, and no other") {
+  const Tensor x = leaf(500);
+  int packs = 0;
+  const auto pair = rg::saved_tensor_hooks(
+      [&](const Tensor& t) {
+        ++packs;
+        return t.clone();
+      },
+      [](const Tensor& t) { return t; });
+  const auto run = [&](const rg::RecomputePolicy& policy) {
+    packs = 0;
+    x.set_grad({});
+    Tensor y;
+    {
+      const RecomputeScope scope(policy);
+      y = rg::sum(rg::cos(rg::checkpoint_name(rg::exp(rg::sin(x)), "e")));
+    }
+    y.backward();
+    return packs;
+  };
+  CHECK(run(rg::policies::save_names({"e"})) == 0);
+  const Tensor want = x.grad();
+  CHECK(run(rg::policies::offload_names({"e"}, pair)) == 1);
+  CHECK(same_bits(x.grad(), want));
 }

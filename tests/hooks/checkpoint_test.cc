@@ -1,5 +1,6 @@
 // checkpoint: what is dropped, recomputed, and kept, in eager and captured backwards.
-// Counts of op calls, and values against PyTorch: conformance suite checkpoint.
+// Counts of op calls, and values against PyTorch: conformance suite checkpoint. Numbers are those of the scenarios in
+// checkpoint_scenarios_test.cc.
 #include "hooks/checkpoint.h"
 
 #include <catch2/catch.hpp>
@@ -95,7 +96,7 @@ TEST_CASE("inputs go with the last record of the region") {
   });
 }
 
-TEST_CASE("writes in place, views and draws of a region are recomputed") {
+TEST_CASE("41, 68: writes in place, views and draws of a region are recomputed") {
   in_modes([](const auto& backward) {
     const auto function = [](const Tensor& x) {
       Tensor h = rg::sin(x);
@@ -122,7 +123,7 @@ TEST_CASE("writes in place, views and draws of a region are recomputed") {
   });
 }
 
-TEST_CASE("an input that was written to is named, unless no saved value needs it") {
+TEST_CASE("69: an input that was written to is named, unless no saved value needs it") {
   in_modes([](const auto& backward) {
     const Tensor x = shifted_wave(20).requires_grad_();
     const Tensor scale = shifted_wave(20, 0.2), running = rg::zeros({20});
@@ -206,7 +207,7 @@ TEST_CASE("pairs around a region pack its inputs, pairs inside take what is save
   });
 }
 
-TEST_CASE("a region that throws leaves nothing behind") {
+TEST_CASE("51: a region that throws leaves nothing behind") {
   const Tensor x = shifted_wave(1000).requires_grad_();
   const int64_t before = live();
   for (int i = 0; i < 3; ++i)
@@ -220,7 +221,7 @@ TEST_CASE("a region that throws leaves nothing behind") {
   CHECK(rg::default_saved_tensor_hooks().get() == nullptr);
 }
 
-TEST_CASE("the setting of early stop") {
+TEST_CASE("33: the setting of early stop") {
   const Tensor x = shifted_wave(10).requires_grad_();
   const auto started = [&](bool argument) {
     const Tensor y = rg::checkpoint([&] { return rg::clone(rg::cos(rg::sin(x))); }, {.early_stop = argument});

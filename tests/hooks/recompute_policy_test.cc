@@ -53,7 +53,7 @@ void check_gradients(const F& f, const Tensor& at, std::vector<rg::RecomputePoli
 
 }  // namespace
 
-TEST_CASE("the example of the seed: four saves of seven calls") {
+TEST_CASE("70, 71: the example of the seed: four saves of seven calls") {
   const auto f = [](const Tensor& x) {
     Tensor y = rg::cos(rg::sin(x));
     for (int i = 0; i < 4; ++i) y = y * 10.0;
@@ -124,7 +124,7 @@ TEST_CASE("products are saved, and the calls between them run again") {
     CHECK(backward_of(saves_mm) == std::pair(int64_t{1}, std::vector<std::string>{}));
 }
 
-TEST_CASE("only what leads to the asked value runs, and waits for its last use") {
+TEST_CASE("72: only what leads to the asked value runs, and waits for its last use") {
   // A <- B <- C <- D (saved), B <- E (saved)
   const Tensor x = shifted_wave(1000).requires_grad_();
   Tensor d, e;
@@ -147,7 +147,7 @@ TEST_CASE("only what leads to the asked value runs, and waits for its last use")
   CHECK(calls.names == std::vector<std::string>{"mul", "add", "tanh", "mul", "exp"});
 }
 
-TEST_CASE("policies from outermost to innermost") {
+TEST_CASE("73: policies from outermost to innermost") {
   const Tensor x = shifted_wave(8).requires_grad_();
   using P = CheckpointPolicy;
   const auto recomputes_sin = [&](std::vector<P> list) {
@@ -176,7 +176,7 @@ TEST_CASE("policies from outermost to innermost") {
   CHECK(!rg::RegionLog::is_open());
 }
 
-TEST_CASE("attributes, several results, writes in place and draws survive") {
+TEST_CASE("75: attributes, several results, writes in place and draws survive") {
   const Tensor x = shifted_wave(60).view({3, 4, 5});
   const auto f = [](const Tensor& in) {
     const Tensor h = rg::softmax(in * 2.0, 1);
@@ -195,7 +195,7 @@ TEST_CASE("attributes, several results, writes in place and draws survive") {
   check_gradients(f, x, {rg::policies::recompute_all(), only("mul", CheckpointPolicy::must_save)});
 }
 
-TEST_CASE("a second backward, second derivatives, and threads of their own") {
+TEST_CASE("77: a second backward, second derivatives, and threads of their own") {
   const auto f = [](const Tensor& x) { return rg::sum(rg::exp(rg::sin(rg::exp(x)))); };
   const Tensor x = shifted_wave(9).requires_grad_();
   const Tensor want = rg::autograd::grad({f(x)}, {x})[0];
