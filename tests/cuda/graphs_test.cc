@@ -105,6 +105,33 @@ TEST_CASE("a whole step runs as one graph, and trains as the CPU does") {
   CHECK(stats.given_up == 0);
 }
 
+TEST_CASE("a step that recomputes, or packs with a traceable pair, is one graph, too") {
+  // 0: a checkpoint; 1: a scope with a policy; 2: a traceable pair.
+  for (const int how : {0, 1, 2}) {
+    const auto loss_of = [how](const Net& net, const Tensor& x, const Tensor& y) {
+      std::optional<RecomputeScope> scope;
+      std::optional<SavedTensorHooksGuard> guard;
+      if (how == 1) scope.emplace(policies::save_matrix_products());
+      if (how == 2)
+        guard.emplace(saved_tensor_hooks([](const Tensor& t) { return t * 2.0; },
+                                         [](const Tensor& t) { return t / 2.0; }, true));
+      const auto forward = [&](const Tensor& in) { return net.forward(retrograd::sin(in)); };
+      const Tensor found = how == 0 ? checkpoint(forward, x) : forward(x);
+      return mean(square(found - y));
+    };
+    Pair pair(training(loss_of));
+    INFO("how " << how);
+    const RecomputeStats before = recompute_stats();
+    for (int i = 0; i < 5; ++i) pair.step(i);
+    const LaunchStats stats = pair.stats();
+    CHECK(stats.segments == 1);
+    CHECK(stats.recordings == 1);
+    CHECK(stats.graph_launches == 4);
+    CHECK(stats.given_up == 0);
+    CHECK((recompute_stats().calls_recomputed > before.calls_recomputed) == (how < 2));
+  }
+}
+
 TEST_CASE("what the driver is asked for: the first step, the recording, a step from then on") {
   Pair pair(train);
   const Tensor x = batch(5, 6, 1).to(kCUDA), y = batch(5, 3, 2).to(kCUDA);
