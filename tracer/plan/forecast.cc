@@ -57,33 +57,39 @@ class Forecast {
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
   size_t number() const { return found_.live.size(); }  // of the step
 
-  void find_ours() {
-    std::unordered_map<TensorImpl*, int> holders;
+  using Holders = std::unordered_map<TensorImpl*, int>;
+  // How often registers, and slots that this run empties, hold each cell.
+  Holders count_holders() {
+    Holders holders;
     const Frame& frame = run_.frame();
     for (size_t r = 0; r < frame.at.size(); ++r) {
       if (!frame.foreign[r]) continue;
       ++holders[frame.foreign[r].get()];
       cells_.at[r] = frame.foreign[r].get();
     }
-    for (Record* record : run_.slots().records)
-      for (int i = 0; !run_.slots().retain && i < record->slots; ++i)
-        each_held(record->slot(i), [&](TensorImpl& cell) { ++holders[&cell]; });
+    each_emptied([&](const Slot& slot) { each_held(slot, [&](TensorImpl& cell) { ++holders[&cell]; }); });
     for (const Region* region : run_.slots().regions)
       for (size_t i = 0; !run_.slots().retain && i < region->kept_count(); ++i)
         if (TensorImpl* cell = region->kept_slot(i).value()) ++holders[cell];
+    return holders;
+  }
+
+  // Memory is ours if all references to it, and to its cells, are.
+  void find_ours() {
+    const Holders holders = count_holders();
     std::unordered_map<const Storage*, std::pair<uint32_t, Memory>>
         memories;  // number of references, all ours
     for (const auto& [cell, count] : holders) {
       if (!cell->storage() || cell->ref_count() != static_cast<uint32_t>(count)) continue;
-      auto& [cells, memory] = memories[cell->storage().get()];
-      ++cells;
+      auto& [references, memory] = memories[cell->storage().get()];
+      ++references;
       memory = {cell->device() == device_ ? cell->storage()->nbytes() : 0, memory.holders + count};
     }
-    for (Record* record : run_.slots().records)
-      for (int i = 0; !run_.slots().retain && i < record->slots; ++i)
-        if (const Packed* packed = record->slot(i).packed(); packed && packed->structure && packed->aliased)
-          if (const auto found = memories.find(packed->aliased.get()); found != memories.end())
-            ++found->second.first;  // it goes with the tensor
+    each_emptied([&](const Slot& slot) {
+      if (!slot.packed() || !slot.packed()->structure) return;
+      const auto found = memories.find(slot.packed()->aliased.get());
+      if (found != memories.end()) ++found->second.first;  // it goes with the tensor
+    });
     for (const auto& [cell, count] : holders) {
       const auto found = memories.find(cell->storage().get());
       if (found == memories.end() || cell->storage()->is_external() ||
@@ -93,10 +99,15 @@ class Forecast {
           memory_of_storage_.try_emplace(found->first, static_cast<int32_t>(memories_.size()));
       if (is_new) memories_.push_back(found->second.second);
     }
-    for (size_t r = 0; r < frame.at.size(); ++r)
-      if (frame.foreign[r]) memory_[r] = memory_of(*frame.foreign[r]);
+    for (size_t r = 0; r < cells_.at.size(); ++r)
+      if (run_.frame().foreign[r]) memory_[r] = memory_of(*run_.frame().foreign[r]);
   }
 
+  template <class F>
+  void each_emptied(const F& f) const {
+    for (const Record* record : run_.slots().records)
+      for (int i = 0; !run_.slots().retain && i < record->slots; ++i) f(record->slot(i));
+  }
   // Of a slot: the saved value, or the tensors of a payload that the graph unpacks.
   template <class F>
   static void each_held(const Slot& slot, const F& f) {
