@@ -99,7 +99,7 @@ class Forecast {
           memory_of_storage_.try_emplace(found->first, static_cast<int32_t>(memories_.size()));
       if (is_new) memories_.push_back(found->second.second);
     }
-    for (size_t r = 0; r < cells_.at.size(); ++r)
+    for (size_t r = 0; r < run_.frame().at.size(); ++r)
       if (run_.frame().foreign[r]) memory_[r] = memory_of(*run_.frame().foreign[r]);
   }
 
