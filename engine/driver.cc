@@ -171,10 +171,12 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
   for (const Tensor& g : grads) any |= g.defined();
   if (!any && !runs_without_gradients(record)) return;
   if (observer_) observer_->record_begins(ordinal);
-  if (item.captured && (item.runs || !request_.runs_input_hooks)) capture_results(record, grads);
-  if (!item.runs && !request_.runs_input_hooks) {
-    for (Tensor& g : grads) g.reset();
-    return;
+  if (item.captured && (item.runs || !request_.runs_input_hooks)) {
+    capture_results(record, grads);
+    if (!item.runs) {
+      for (Tensor& g : grads) g.reset();
+      return;
+    }
   }
   std::optional<Lists> hooks;  // few records have any
   if (record.hooks) {

@@ -474,23 +474,28 @@ void fail_version(const Record& r, const Slot& slot, const Storage& memory, cons
 
 namespace {
 
-void check_not_released(const Record& r, const Slot& slot) {
-  if (slot.released)
-    fail(Category::backward_twice_freed, r.op->name,
-         "backward a second time through a graph whose saved values are freed. Hint: pass retain_graph=true "
-         "to the first backward",
-         r.where());
+[[noreturn]] void fail_released(const Record& r) {
+  fail(Category::backward_twice_freed, r.op->name,
+       "backward a second time through a graph whose saved values are freed. Hint: pass retain_graph=true "
+       "to the first backward",
+       r.where());
 }
 
-void check_version(const Record& r, const Slot& slot) {
-  if (!slot.is_stale()) return;
-  fail_version(r, slot, *slot.memory(), slot.packed() ? slot.packed()->type : slot.value()->type(),
-               slot.version);
+[[noreturn]] void fail_version(const Record& r, const Slot& slot) {
+  retrograd::fail_version(r, slot, *slot.memory(), slot.packed() ? slot.packed()->type : slot.value()->type(),
+                          slot.version);
+}
+
+// What unpack() checks before it calls a hook.
+void check_usable(const Record& r, const Slot& slot) {
+  if (slot.released) [[unlikely]]
+    fail_released(r);
+  if (slot.is_stale()) [[unlikely]]
+    fail_version(r, slot);
 }
 
 Tensor unpack_hooked(const Record& r, const Slot& slot) {
   const Packed& packed = *slot.packed();
-  check_version(r, slot);
   const Tensor value = unpack_payload(r, slot, packed.payload, packed.type);
   if (packed.tangents.empty()) return value;
   RefPtr<TensorImpl> cell = TensorImpl::make();
@@ -502,12 +507,10 @@ Tensor unpack_hooked(const Record& r, const Slot& slot) {
 }  // namespace
 
 Tensor unpack(Record& r, Slot& slot) {
-  check_not_released(r, slot);
-  if (slot.packed()) return unpack_hooked(r, slot);
-  TensorImpl* value = slot.value();
-  if (!value) return {};
-  check_version(r, slot);
-  return Tensor(RefPtr<TensorImpl>(value));
+  check_usable(r, slot);
+  if (slot.packed()) [[unlikely]]
+    return unpack_hooked(r, slot);
+  return Tensor(RefPtr<TensorImpl>(slot.value()));
 }
 
 Tensor unpack_payload(const Record& r, const Slot& slot, const std::any& payload, const TensorType& type) {
@@ -539,8 +542,7 @@ std::vector<Tensor*> payload_tensors(const Packed& packed) {
 }
 
 Tensor unpack_part(Record& r, Slot& slot, size_t part, bool releases) {
-  check_not_released(r, slot);
-  check_version(r, slot);
+  check_usable(r, slot);
   const std::vector<Tensor*> tensors = payload_tensors(*slot.packed());
   if (!releases || !r.is_unchanged()) return *tensors[part];
   Tensor value = std::exchange(*tensors[part], Tensor());

@@ -46,12 +46,17 @@ inline void Taper::run(const Call& call, Tensor* results) {
   RegionLog::end(call, results);
 }
 
-// With gradients off this is a jump: recording is in a separate function, so that nothing is prepared for it.
+// With gradients off this is nearly always a jump: the rest is in separate functions, so that nothing is prepared for
+// it.
 void Taper::emit(const Call& call, Tensor* results) {
   if (GradMode::is_enabled()) return emit_and_record(call, results);
-  if (!call.op->is(Trait::view)) return run(call, results);
+  if (RegionLog::is_open() || call.op->is(Trait::view)) return emit_without_record(call, results);
+  below().emit(call, results);
+}
+
+void Taper::emit_without_record(const Call& call, Tensor* results) {
   run(call, results);
-  results[0].impl().is_no_grad_view = true;
+  if (call.op->is(Trait::view)) results[0].impl().is_no_grad_view = true;
 }
 
 void Taper::emit_and_record(const Call& call, Tensor* results) {

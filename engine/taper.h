@@ -13,6 +13,7 @@ class Taper final : public PassThrough {
 
  private:
   [[gnu::noinline]] void emit_and_record(const Call& call, Tensor* results);
+  [[gnu::noinline]] void emit_without_record(const Call& call, Tensor* results);
   void emit_unpack(const Call& call, Tensor* results);
   void run(const Call& call, Tensor* results);
 };
