@@ -33,7 +33,7 @@ Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotange
 Tensors detail::partial_grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents,
                              bool create_graph, SourceLocation where) {
   BackwardRequest request = make_request(roots, cotangents, inputs, false, create_graph, create_graph, where);
-  request.runs_input_hooks = false;
+  request.ends_at_inputs = true;
   return run_backward(request);
 }
 

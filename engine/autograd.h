@@ -55,8 +55,9 @@ class DetectAnomalyGuard {
 
 enum class MultiGradMode { all, any };
 namespace detail {
-/// grad() for gradients that are parts of sums: undefined for an input that is not reached, and the tensor hooks of the
-/// inputs, which will see the sums, are not called. It is never captured.
+/// grad() for gradients that are parts of sums: no path goes through an input, the tensor hooks of the inputs, which
+/// will see the sums, are not called, and the gradient of an input that is not reached is undefined. Each input is given
+/// once. It is never captured.
 Tensors partial_grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents,
                      bool create_graph, SourceLocation where);
 HookHandle add_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook,

@@ -1,6 +1,7 @@
 // See engine/driver.h. Driver::run is the loop; start reading there.
 #include "engine/driver.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 
@@ -171,9 +172,9 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
   for (const Tensor& g : grads) any |= g.defined();
   if (!any && !runs_without_gradients(record)) return;
   if (observer_) observer_->record_begins(ordinal);
-  if (item.captured && (item.runs || !request_.runs_input_hooks)) {
+  if (item.captured && (item.runs || request_.ends_at_inputs)) {
     capture_results(record, grads);
-    if (!item.runs) {
+    if (request_.ends_at_inputs) {
       for (Tensor& g : grads) g.reset();
       return;
     }
@@ -246,7 +247,7 @@ void Driver::run_leaf(const Walk::Leaf& item, uint32_t index) {
     hooks = {meta->tensor_hooks.snapshot(), meta->pre_hooks.snapshot(), meta->post_hooks.snapshot()};
     post_accumulate = meta->post_accumulate_hooks.snapshot();
   }
-  if (request_.runs_input_hooks) tensor_hooks(hooks.tensor, {&grad, 1}, nullptr);
+  if (!request_.ends_at_inputs) tensor_hooks(hooks.tensor, {&grad, 1}, nullptr);
   if (!request_.accumulate) {
     capture(Edge(&leaf), grad);
     grad.reset();

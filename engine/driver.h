@@ -29,10 +29,17 @@ struct BackwardRequest {
   bool create_graph = false;
   RefPtr<SavedTensorHooks> pair;  // create_graph: the default pair, for what the backward itself saves
   SourceLocation where = {};      // of the call in user code
-  bool runs_input_hooks =
-      true;  // false: the gradients are parts of sums, which the tensor hooks of inputs will see
+  // The gradients are parts of sums: no path goes through an input, and the tensor hooks of the inputs, which will see
+  // the sums, are not called.
+  bool ends_at_inputs = false;
 
-  Walk walk() const { return Walk(root_edges, to_inputs ? &input_edges : nullptr, accumulate); }
+  Walk walk() const {
+    using At = Walk::AtInputs;
+    return Walk(root_edges, to_inputs ? &input_edges : nullptr,
+                ends_at_inputs ? At::end
+                : accumulate   ? At::run
+                               : At::go_on);
+  }
 };
 
 /// Checks the roots and fills in missing cotangents (ones).

@@ -85,9 +85,8 @@ void RegionLog::pack(Region::Kept& kept, const RefPtr<SavedTensorHooks>& pair) c
   if (cell->storage() && cell->storage()->version() != kept.slot.version)
     fail(Category::hook_forbidden, "checkpoint", "a pack hook modified a tensor that the region keeps",
          region_->where_);
-  if (const auto* payload = std::any_cast<Tensor>(&packed->payload);
-      payload && payload->defined() && payload->impl().storage() == cell->storage())
-    packed->aliased = cell->storage();
+  note_payload(*packed, cell->storage());
+  packed->structure = 0;  // a captured backward calls the unpack: the value is an input of the recomputation
   kept.slot.keep(std::move(packed));
 }
 

@@ -63,6 +63,10 @@ class SavedTensorHooks : public RefCounted {
   bool does_the_same(const SavedTensorHooks& other) const;
   /// Equal for pairs that do the same.
   uint64_t identity() const;
+  /// No other pair does the same.
+  bool is_unique() const { return cache_key.empty() && !code_; }
+  /// Whether pack leaves a tensor alone for the memory that it is in: pairs that do the same may differ in this.
+  virtual bool keeps(const Tensor&) const { return false; }
   PackFilter filter = PackFilter::all;
   /// Shows the parts of a payload of a traceable pair. Error(bad_argument) if it has parts that visit_payload() does
   /// not take.
@@ -104,22 +108,32 @@ template <class A, class B>
 inline constexpr bool is_tuple<std::pair<A, B>> = true;
 template <class T>
 concept HasParts = requires(T& x) {
-  x.parts();
+  requires is_tuple<std::remove_cvref_t<decltype(x.parts())>>;
 };
 
 template <class T>
+constexpr bool is_visitable();
+template <class Tuple, size_t... I>
+constexpr bool are_visitable(std::index_sequence<I...>) {
+  return (is_visitable<std::remove_cvref_t<std::tuple_element_t<I, Tuple>>>() && ...);
+}
+template <class Tuple>
+constexpr bool are_visitable() {
+  return are_visitable<Tuple>(std::make_index_sequence<std::tuple_size_v<Tuple>>());
+}
+template <class T>
 constexpr bool is_visitable() {
   if constexpr (std::is_same_v<T, Tensor> || std::is_arithmetic_v<T> || std::is_enum_v<T> ||
-                std::is_same_v<T, std::string> || HasParts<T>)
+                std::is_same_v<T, std::string>)
     return true;
   else if constexpr (is_vector<T> || is_optional<T>)
     return is_visitable<typename T::value_type>();
   else if constexpr (is_tuple<T>)
-    return []<size_t... I>(std::index_sequence<I...>) {
-      return (is_visitable<std::tuple_element_t<I, T>>() && ...);
-    }
-  (std::make_index_sequence<std::tuple_size_v<T>>());
-  return false;
+    return are_visitable<T>();
+  else if constexpr (HasParts<T>)
+    return are_visitable<decltype(std::declval<T&>().parts())>();
+  else
+    return false;
 }
 [[noreturn]] void refuse_payload();
 }  // namespace detail
@@ -138,7 +152,10 @@ void visit_payload(T& part, PayloadVisitor& visitor) {
     for (const char c : part) visitor.constant(static_cast<uint64_t>(c));
   } else if constexpr (detail::is_vector<T>) {
     visitor.constant(part.size());
-    for (auto& each : part) visit_payload(each, visitor);
+    if constexpr (std::is_same_v<typename T::value_type, bool>)
+      for (const bool each : part) visitor.constant(each);
+    else
+      for (auto& each : part) visit_payload(each, visitor);
   } else if constexpr (detail::is_optional<T>) {
     visitor.constant(part.has_value());
     if (part) visit_payload(*part, visitor);

@@ -315,13 +315,7 @@ void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<Save
   if (value.storage() && value.storage()->version() != slot.version)
     fail(Category::hook_forbidden, owner.op->name, "a pack hook modified the saved tensor in place",
          owner.where());
-  if (hooks->traceable) {
-    PayloadHash hash(*packed, value.storage());
-    hooks->visit(packed->payload, hash);
-    packed->structure |= 1;
-  } else if (const Tensor* payload = std::any_cast<Tensor>(&packed->payload);
-             payload && payload->defined() && payload->impl().storage() == value.storage())
-    packed->aliased = value.storage();
+  note_payload(*packed, value.storage());
   slot.keep(std::move(packed));
 }
 
@@ -439,6 +433,17 @@ bool Record::is_unchanged() const {
   for (int i = 0; i < slots; ++i)
     if (slot(i).is_stale()) return false;
   return true;
+}
+
+void note_payload(Packed& packed, const RefPtr<Storage>& saved) {
+  if (packed.hooks->traceable) {
+    PayloadHash hash(packed, saved);
+    packed.hooks->visit(packed.payload, hash);
+    packed.structure |= 1;
+  } else if (const Tensor* payload = std::any_cast<Tensor>(&packed.payload);
+             payload && payload->defined() && payload->impl().storage() == saved) {
+    packed.aliased = saved;
+  }
 }
 
 void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks) {

@@ -321,8 +321,18 @@ Tensor unpack(Record& record, Slot& slot);
 /// The same, and releases the slot: an unhooked value is moved out, not copied. The slot is not released when another
 /// value of the record was written to since: a rule that fails for that reason leaves its slots unchanged.
 Tensor unpack_and_release(Record& record, Slot& slot);
+/// Notes the parts of the payload, and whether it shares `saved`, the memory of what was packed.
+void note_payload(Packed& packed, const RefPtr<Storage>& saved);
 /// The tensors in a payload with a structure, in order; none in another one. They may be undefined.
 std::vector<Tensor*> payload_tensors(const Packed& packed);
+/// Calls f(cell) for what a slot holds: the saved value, or the tensors of a payload with a structure.
+template <class F>
+void each_held(const Slot& slot, const F& f) {
+  if (slot.value()) f(*slot.value());
+  if (!slot.packed()) return;
+  for (const Tensor* part : payload_tensors(*slot.packed()))
+    if (part->defined()) f(part->impl());
+}
 /// Calls the unpack hook of a packed slot on `payload` and checks that the value has this type.
 Tensor unpack_payload(const Record& record, const Slot& slot, const std::any& payload,
                       const TensorType& type);

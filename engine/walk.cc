@@ -2,6 +2,7 @@
 #include "engine/walk.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace retrograd::inline v0 {
 
@@ -49,8 +50,11 @@ inline void Walk::touch(const Edge& edge, int32_t from) {
   }
 }
 
-Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool run_inputs)
+Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, AtInputs at_inputs)
     : roots_(roots.begin(), roots.end()) {
+  std::unordered_set<const Record*> ends;
+  if (inputs && at_inputs == AtInputs::end)
+    for (const Edge& edge : *inputs) ends.insert(edge.record());
   uint64_t seq = 0;
   for (const Edge& edge : roots_) {
     if (edge.record()) seq = std::max(seq, edge.record()->seq + 1);
@@ -63,11 +67,12 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
     const auto place = static_cast<int32_t>(order_.size());
     order_.push_back({&record, grads_});
     grads_ += record.outputs;
-    for (int i = record.operands; i-- > 0;) touch(record.edge(i), place);
+    const bool is_end = !ends.empty() && ends.contains(&record);
+    for (int i = is_end ? 0 : record.operands; i-- > 0;) touch(record.edge(i), place);
   }
   if (roots.size() == 1 && !inputs) lone_root_ = roots[0];
   if (inputs) {
-    mark_wanted(*inputs, run_inputs);
+    mark_wanted(*inputs, at_inputs);
     visit_lone_root(roots);
   }
   std::sort(leaves_.begin(), leaves_.end(), [](const Leaf& a, const Leaf& b) {
@@ -78,18 +83,19 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
 
 // Only records that lead to an input run. Producers come later in the order, so one backward pass over it decides for
 // all.
-void Walk::mark_wanted(const std::vector<Edge>& inputs, bool run_inputs) {
+void Walk::mark_wanted(const std::vector<Edge>& inputs, AtInputs at_inputs) {
   for (Leaf& leaf : leaves_) leaf.wanted = false;
   for (Item& item : order_) item.runs = false;
   for (const Edge& edge : inputs) {
     if (edge.record()) {
       const uint64_t at = index_.at(edge.record()->seq);
-      if (at != SeqMap::kNone) (run_inputs ? order_[at].runs : order_[at].captured) = true;
+      if (at != SeqMap::kNone) (at_inputs == AtInputs::run ? order_[at].runs : order_[at].captured) = true;
     } else if (auto it = leaf_index_.find(edge.leaf()); edge.leaf() && it != leaf_index_.end()) {
       leaves_[it->second].wanted = true;
     }
   }
   for (size_t k = order_.size(); k-- > 0;) {
+    if (at_inputs == AtInputs::end && order_[k].captured) continue;
     const Record& record = *order_[k].record;
     for (int i = 0; i < record.operands && !order_[k].runs; ++i) {
       const Edge& edge = record.edge(i);

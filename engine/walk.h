@@ -93,9 +93,13 @@ class Walk final : public Reach {
     bool wanted = true;
   };
 
-  /// From the edges of the roots. `inputs` null: every leaf is wanted. `run_inputs`: a record whose result is an input
-  /// runs, too, as in PyTorch when gradients are accumulated.
-  Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool run_inputs = false);
+  enum class AtInputs : uint8_t {
+    go_on,  // a record whose result is an input runs if it leads to another input
+    run,    // it runs in any case, as in PyTorch when gradients are accumulated
+    end,    // no path goes through it
+  };
+  /// From the edges of the roots. `inputs` null: every leaf is wanted.
+  Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, AtInputs at_inputs = AtInputs::go_on);
 
   const std::vector<Item>& order() const { return order_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }  // in order of accumulation
@@ -118,7 +122,7 @@ class Walk final : public Reach {
   uint32_t leaf_target(const TensorImpl* leaf) const;
   void touch(const Edge& edge, int32_t from);
   void touch_leaf(TensorImpl* leaf, int32_t from);
-  void mark_wanted(const std::vector<Edge>& inputs, bool run_inputs);
+  void mark_wanted(const std::vector<Edge>& inputs, AtInputs at_inputs);
   void visit_lone_root(std::span<const Edge> roots);
 
   std::vector<Item> order_;

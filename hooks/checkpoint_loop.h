@@ -8,13 +8,16 @@
 // The loop keeps the states before a few steps, in `slots` slots; its backward executes the steps between them again,
 // each stretch as often as the schedule with the fewest executions has it (hooks/loop/schedule.h): 10,000 steps with 20
 // slots take 39,335 executions, 1,000 steps 2,823. For the least time and the most memory: slots = n, or no
-// checkpoint_loop. All of this is one node of the graph.
+// checkpoint_loop. All of this is one node of the graph. The schedule of 10,000 steps and 20 slots takes 2 MiB and some
+// milliseconds.
 //
-// The body is kept, and called again in the backward: what it captures by reference must live until then. It must
-// compute the same each time, may not write to its state in place, and must return tensors of the types of the state. Its draws from default_generator() are repeated, and the generator
-// is afterwards where it was. Gradients flow to the initial state and to `parameters`; a tensor that requires a gradient
-// and that the body reads from elsewhere must be listed there: Error(bad_argument). Gradients of a parameter are summed
-// by steps, from the last to the first; its tensor hooks see the sum.
+// The body is kept, and called again in the backward: what it captures by reference must live until then. It must compute
+// the same each time, may not write to its state in place, and must return tensors of the types of the state. Its draws
+// from default_generator() are repeated, and the generator is afterwards where it was.
+//
+// Gradients flow to the initial state and to `parameters`. A tensor that requires a gradient and that the body reads
+// from elsewhere must be listed there: Error(bad_argument). None of them may be written to before the backward. The
+// gradients of a parameter are summed by steps, from the last to the first; its tensor hooks see the sum.
 //
 // A backward with create_graph, and forward mode, run the loop without checkpoints: they keep what every step saves.
 #pragma once
@@ -48,8 +51,9 @@ struct CheckpointLoopStats {
 };
 CheckpointLoopStats checkpoint_loop_stats();
 
-/// The steps that a checkpoint_loop of `n` steps and `slots` slots, of both kinds, executes in forward and backward
-/// together. Error(bad_argument) unless n >= 0 and slots >= 1.
+/// The steps that a checkpoint_loop of `n` steps and `slots` slots executes in forward and backward together, if all
+/// slots are in memory: with slots in a file it may be more, as recorded steps cannot be written. Error(bad_argument)
+/// unless n >= 0 and 1 <= slots <= 2^30.
 int64_t checkpoint_loop_steps(int64_t n, int64_t slots, SourceLocation where = SourceLocation::current());
 
 namespace detail {
@@ -110,7 +114,8 @@ checkpoint_loop(int64_t n, F body, const Tensor& state, const CheckpointLoopOpti
 }
 
 /// The same for an unknown number of steps: while more(state, step) or more(state) is true. The condition is evaluated
-/// in the forward only. The number of executed steps is within a few per cent of that of a loop of known length.
+/// in the forward only. A loop takes at most about a tenth more steps than one of known length, and a few per cent more
+/// from five slots on. In a recorded function, a loop with parameters takes a step in each run, or in none.
 template <class C, class F>
 requires detail::is_loop_code<Tensors, F> && detail::is_loop_code<Tensors, C> Tensors
 checkpoint_while(C more, F body, const Tensors& state, const CheckpointLoopOptions& options = {},

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "engine/tensor.h"
@@ -20,13 +19,6 @@ class KeptMemory {
   }
   bool holds(const Tensor& tensor) const {
     return std::ranges::binary_search(kept_, tensor.impl().storage().get(), {}, &RefPtr<Storage>::get);
-  }
-
-  /// Names the memory within this process.
-  std::string text() const {
-    std::string text;
-    for (const RefPtr<Storage>& s : kept_) text += ' ' + std::to_string(s->identity());
-    return text;
   }
 
  private:

@@ -35,14 +35,15 @@ class Stock : public SavedTensorHooks {
     is_pure = true;
     if constexpr (requires { Format::name; }) {
       traceable = true;
-      cache_key = std::string(Format::name) + kept_.text();
+      cache_key = Format::name;
     }
   }
 
   std::any pack(const Tensor& tensor) final {
-    if (format_.takes(tensor) && !kept_.holds(tensor)) return std::any(format_.pack(tensor));
+    if (format_.takes(tensor) && !keeps(tensor)) return std::any(format_.pack(tensor));
     return std::any(tensor);
   }
+  bool keeps(const Tensor& tensor) const final { return kept_.holds(tensor); }
   void visit(std::any& payload, PayloadVisitor& visitor) final {
     Tensor* const as_it_is = std::any_cast<Tensor>(&payload);
     visitor.constant(as_it_is != nullptr);

@@ -1,17 +1,41 @@
 // See hooks/loop/reversal.h.
 #include "hooks/loop/reversal.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ops/arithmetic.h"
+#include "ops/shape_ops.h"
 
 namespace retrograd::inline v0 {
+namespace {
+
+// A sum of gradients: written in place once it has memory of its own; the first gradient may be shared.
+struct Sum {
+  Tensor value;
+  bool is_own = false;
+
+  void add(Tensor more) {
+    if (!more.defined()) return;
+    if (!value.defined()) {
+      value = std::move(more);
+    } else if (is_own) {
+      value.add_(more);
+    } else {
+      value = value + more;
+      is_own = true;
+    }
+  }
+};
+
+}  // namespace
 
 /// While it lives, the random stream is set back for steps that are executed again. Without draws the generator is not
 /// touched: other threads may use it.
 class LoopReversal::DrawsAgain {
  public:
-  explicit DrawsAgain(const LoopReversal& of) : draws_(of.draws_), outside_(default_generator().state()) {}
+  explicit DrawsAgain(const LoopReversal& of)
+      : draws_(of.draws_.any()), outside_(default_generator().state()) {}
   ~DrawsAgain() {
     if (draws_) default_generator().set_state(outside_);
   }
@@ -24,6 +48,7 @@ class LoopReversal::DrawsAgain {
 
 LoopReversal::LoopReversal(std::shared_ptr<const LoopCode> code)
     : steps_(std::move(code)),
+      parameters_(0, steps_.code().options.parameters),
       schedule_(steps_.code().options.slots + steps_.code().options.disk_slots),
       slots_(steps_.code().options) {}
 
@@ -33,32 +58,57 @@ void LoopReversal::reset() {
   end_ = 0;
 }
 
-Tensors LoopReversal::forward(const Tensors& initial) {
-  first_draw_ = default_generator().state();
-  StepState first = steps_.snapshot(0, initial);
-  Tensors last;
-  if (steps_.code().more) {
-    last = forward_while(std::move(first));
-  } else if (end_ = count_ = steps_.code().steps; count_ > 0) {
-    slots_.push(std::move(first));
-    descend();
-    last = at_hand_->results;
-  } else {
-    last = std::move(first.state);
+// In the forward each step is executed once, in order.
+void LoopReversal::set_draws(int64_t step) {
+  if (is_forward_)
+    draws_.note(step, default_generator().state());
+  else if (draws_.any())
+    default_generator().set_state(draws_.before(step));
+}
+
+StepTape LoopReversal::record(const StepState& at) {
+  set_draws(at.step);
+  return steps_.record(at);
+}
+
+StepState LoopReversal::advance(StepState at, int64_t steps) {
+  for (int64_t i = 0; i < steps; ++i) {
+    set_draws(at.step);
+    at = StepState(at.step + 1, steps_.execute(at));
   }
-  for (Tensor& t : last) t = t.detach();
-  draws_ = !(default_generator().state() == first_draw_);
+  return at;
+}
+
+// A result on the memory of an argument would be a view of it.
+Tensors LoopReversal::forward(const Tensors& initial) {
+  is_forward_ = true;
+  StepState first(0, initial);
+  Tensors last = steps_.code().more ? run_unknown(std::move(first)) : run_known(std::move(first));
+  set_draws(count_);
+  is_forward_ = false;
   slots_.forget_first();
+  for (Tensor& t : last) {
+    const auto shares = [&](const Tensor& i) { return i.impl().storage() == t.impl().storage(); };
+    t = std::ranges::any_of(initial, shares) ? clone(t) : t.detach();
+  }
   return last;
 }
 
-Tensors LoopReversal::forward_while(StepState at) {
+Tensors LoopReversal::run_known(StepState at) {
+  end_ = count_ = steps_.code().steps;
+  if (count_ == 0) return at.state;
+  slots_.push(std::move(at));
+  descend();
+  return at_hand_->results;
+}
+
+Tensors LoopReversal::run_unknown(StepState at) {
   StepState before;
   for (; steps_.code().more(at.state, at.step); ++count_) {
     if (at_hand_) keep(std::move(before), *std::exchange(at_hand_, {}));
     before = at;
-    at_hand_ = steps_.record(at);
-    at = steps_.snapshot(at.step + 1, at_hand_->results);
+    at_hand_ = record(at);
+    at = StepState(at.step + 1, at_hand_->results);
   }
   end_ = count_;
   return at.state;
@@ -75,23 +125,22 @@ void LoopReversal::keep(StepState at, StepTape tape) {
   slots_.push(std::move(at), std::move(tape));
 }
 
-Tensors LoopReversal::backward(const Tensors& initial, Tensors last, const std::vector<bool>& wanted) {
+Tensors LoopReversal::backward(const Tensors& initial, const Tensors& last, const std::vector<bool>& wanted) {
   const std::lock_guard lock(mutex_);
   const DrawsAgain draws_again(*this);
+  steps_.check_parameters(parameters_);
   if (end_ == 0) end_ = count_;
-  StepState first = steps_.snapshot(0, initial);
-  first.random = first_draw_;
   std::vector<size_t> parameters;
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i]) parameters.push_back(i);
   try {
-    slots_.set_first(std::move(first));
-    const Tensors found = reverse_steps(std::move(last), parameters);
+    slots_.set_first(StepState(0, initial));
+    const Tensors found = reverse_steps(last, parameters);
     reset();
-    Tensors gradients(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(initial.size()));
-    gradients.resize(initial.size() + wanted.size());
-    for (size_t i = 0; i < parameters.size(); ++i)
-      gradients[initial.size() + parameters[i]] = found[initial.size() + i];
+    const size_t count = initial.size();
+    Tensors gradients(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count));
+    gradients.resize(count + wanted.size());
+    for (size_t i = 0; i < parameters.size(); ++i) gradients[count + parameters[i]] = found[count + i];
     return gradients;
   } catch (...) {
     reset();
@@ -99,12 +148,13 @@ Tensors LoopReversal::backward(const Tensors& initial, Tensors last, const std::
   }
 }
 
-// Sums are written in place once they have memory of their own: a first gradient may be shared.
 Tensors LoopReversal::reverse_steps(Tensors grads, const std::vector<size_t>& parameters) {
   const size_t count = grads.size();
-  Tensors sums(parameters.size());
-  std::vector<bool> is_own(parameters.size());
-  for (; end_ > 0; --end_) {
+  std::vector<Sum> sums(parameters.size());
+  const auto has_gradient = [&] {
+    return std::ranges::any_of(grads, [](const Tensor& g) { return g.defined(); });
+  };
+  for (; end_ > 0 && has_gradient(); --end_) {
     StepTape tape;
     if (!at_hand_ && !(slots_.top_step() == end_ - 1 && slots_.top_tape())) descend();
     if (at_hand_) {
@@ -115,26 +165,10 @@ Tensors LoopReversal::reverse_steps(Tensors grads, const std::vector<size_t>& pa
     }
     Tensors found = steps_.reverse(tape, grads, parameters);
     for (size_t i = 0; i < count; ++i) grads[i] = std::move(found[i]);
-    for (size_t i = 0; i < sums.size(); ++i) {
-      Tensor& more = found[count + i];
-      if (!more.defined()) continue;
-      if (!sums[i].defined()) {
-        sums[i] = std::move(more);
-      } else if (is_own[i]) {
-        sums[i].add_(more);
-      } else {
-        sums[i] = sums[i] + more;
-        is_own[i] = true;
-      }
-    }
+    for (size_t i = 0; i < sums.size(); ++i) sums[i].add(std::move(found[count + i]));
   }
-  grads.insert(grads.end(), sums.begin(), sums.end());
+  for (Sum& sum : sums) grads.push_back(std::move(sum.value));
   return grads;
-}
-
-StepState LoopReversal::advance(StepState at, int64_t steps) {
-  for (int64_t i = 0; i < steps; ++i) at = steps_.snapshot(at.step + 1, steps_.execute(at));
-  return at;
 }
 
 // Until step end_ - 1 is recorded.
@@ -146,12 +180,10 @@ void LoopReversal::descend() {
       continue;
     }
     StepState at = slots_.top_state();
-    if (draws_) default_generator().set_state(at.random);
-    if (schedule_.leaves_slot(left, slots_.free())) {
+    if (schedule_.leaves_slot(left, slots_.free()))
       slots_.pop();
-    } else if (left > 1) {
+    else if (left > 1)
       at = advance(std::move(at), schedule_.advance(left, slots_.free()));
-    }
     record_from(std::move(at));
   }
 }
@@ -162,12 +194,12 @@ void LoopReversal::record_from(StepState at) {
   while (true) {
     const int64_t left = end_ - at.step;
     if (left == 1) {
-      at_hand_ = steps_.record(at);
+      at_hand_ = record(at);
       return;
     }
     if (!schedule_.records_step(left, slots_.free())) return slots_.push(std::move(at));
-    StepTape tape = steps_.record(at);
-    StepState next = steps_.snapshot(at.step + 1, tape.results);
+    StepTape tape = record(at);
+    StepState next(at.step + 1, tape.results);
     slots_.push(std::move(at), std::move(tape));
     at = std::move(next);
   }
@@ -176,8 +208,8 @@ void LoopReversal::record_from(StepState at) {
 Tensors LoopReversal::differentiable_backward(const Tensors& initial, const Tensors& last) {
   const std::lock_guard lock(mutex_);
   const DrawsAgain draws_again(*this);
-  if (draws_) default_generator().set_state(first_draw_);
-  return steps_.reverse_all(initial, count_, last);
+  steps_.check_parameters(parameters_);
+  return steps_.reverse_all(initial, count_, last, [this](int64_t step) { set_draws(step); });
 }
 
 }  // namespace retrograd

@@ -16,7 +16,7 @@
 
 namespace retrograd::inline v0 {
 
-ScratchFile::ScratchFile(const std::string& folder) : folder_(folder) {
+ScratchFile::ScratchFile(const std::string& folder) : folder_(folder), process_(::getpid()) {
   std::string path = folder + "/scratch-XXXXXX";
   fd_ = ::mkostemp(path.data(), O_CLOEXEC);
   if (fd_ < 0) fail("create");
@@ -29,7 +29,15 @@ void ScratchFile::fail(const char* action) const {
   throw FileError(fmt::format("{}: cannot {} a scratch file: {}", folder_, action, std::strerror(errno)));
 }
 
+void ScratchFile::check_process() const {
+  if (::getpid() != process_)
+    throw FileError(
+        folder_ +
+        ": a scratch file belongs to the process that made it. Hint: begin the loop after the fork");
+}
+
 void ScratchFile::write(int64_t at, const Tensor& tensor) const {
+  check_process();
   NoGradGuard no_grad;
   const Tensor dense = contiguous(tensor.cpu());
   const char* next = static_cast<const char*>(dense.raw_data());
@@ -44,6 +52,7 @@ void ScratchFile::write(int64_t at, const Tensor& tensor) const {
 }
 
 Tensor ScratchFile::read(int64_t at, const TensorType& type) const {
+  check_process();
   const Tensor result = empty(type.shape, {type.dtype});
   char* next = static_cast<char*>(result.raw_data());
   for (auto left = static_cast<size_t>(result.nbytes()); left > 0;) {

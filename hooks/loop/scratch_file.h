@@ -1,5 +1,6 @@
 // ScratchFile: tensors in a file without a name, at places that the caller chooses. The file goes with the object, and
-// also when the process is killed. Raw bytes, row-major.
+// also when the process is killed. Raw bytes, row-major. For the process that made it: a child that was forked has the
+// same file, and is refused.
 #pragma once
 
 #include <string>
@@ -22,8 +23,10 @@ class ScratchFile {
 
  private:
   [[noreturn]] void fail(const char* action) const;
+  void check_process() const;
 
   const std::string folder_;
+  const int process_;
   int fd_;
 };
 

@@ -4,7 +4,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/shape.h"
+
 namespace retrograd::inline v0 {
+namespace {
+
+int64_t bytes_of_state(const std::vector<TensorType>& types) {
+  int64_t bytes = 0;
+  for (const TensorType& type : types) bytes += bytes_of(type);
+  return bytes;
+}
+
+}  // namespace
 
 std::vector<LoopSchedule::Held> LoopSlots::held() const {
   std::vector<LoopSchedule::Held> held;
@@ -31,14 +42,15 @@ void LoopSlots::make_room() {
 
 void LoopSlots::write(Slot& slot) {
   if (!file_) file_ = std::make_unique<ScratchFile>(options_.folder);
-  if (places_.empty()) places_.push_back(std::ranges::max(slots_, {}, &Slot::place).place + 1);
-  int64_t bytes = 0, done = 0;
-  for (const Tensor& t : slot.at.state) bytes += t.nbytes();
+  if (places_.empty()) places_.push_back(next_place_++);
+  std::vector<TensorType> types;
+  for (const Tensor& t : slot.at.state) types.push_back(t.impl().type());
+  int64_t at = places_.back() * bytes_of_state(types);
   for (const Tensor& t : slot.at.state) {
-    file_->write(places_.back() * bytes + done, t);
-    done += t.nbytes();
-    slot.types.push_back(t.impl().type());
+    file_->write(at, t);
+    at += t.nbytes();
   }
+  slot.types = std::move(types);
   slot.place = places_.back();
   places_.pop_back();
   slot.tape.reset();
@@ -49,19 +61,17 @@ void LoopSlots::write(Slot& slot) {
 StepState LoopSlots::top_state() {
   const Slot& slot = slots_.back();
   if (slot.place < 0) return slot.at;
-  StepState at = slot.at;
-  int64_t bytes = 0, done = 0;
-  for (const TensorType& type : slot.types) bytes += type.shape.numel().value() * element_size(type.dtype);
+  int64_t at = slot.place * bytes_of_state(slot.types);
+  Tensors state;
   for (const TensorType& type : slot.types) {
-    at.state.push_back(file_->read(slot.place * bytes + done, type));
-    at.versions[at.state.size() - 1] = at.state.back().version();
-    done += at.state.back().nbytes();
+    state.push_back(file_->read(at, type));
+    at += bytes_of(type);
   }
   ++loop_counters.states_read;
-  return at;
+  return StepState(slot.at.step, state);
 }
 
-void LoopSlots::release(Slot& slot) {
+void LoopSlots::release(const Slot& slot) {
   if (slot.place >= 0) places_.push_back(slot.place);
 }
 
@@ -81,16 +91,18 @@ void LoopSlots::drop(size_t i) {
 void LoopSlots::clear() {
   slots_.clear();
   places_.clear();
+  next_place_ = 0;
+  file_.reset();
 }
 
 void LoopSlots::forget_first() {
-  if (!slots_.empty() && !slots_.front().tape) slots_.front().at.state.clear();
+  if (!slots_.empty() && !slots_.front().tape && slots_.front().at.step == 0) slots_.front().at.state.clear();
 }
 
 void LoopSlots::set_first(StepState at) {
   if (slots_.empty()) return push(std::move(at));
   Slot& first = slots_.front();
-  if (first.at.step == at.step && first.at.state.empty()) first.at = std::move(at);
+  if (first.at.step == 0 && first.at.state.empty()) first.at = std::move(at);
 }
 
 }  // namespace retrograd

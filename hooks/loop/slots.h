@@ -19,8 +19,7 @@ class LoopSlots {
  public:
   explicit LoopSlots(const CheckpointLoopOptions& options) : options_(options) {}
 
-  bool empty() const { return slots_.empty(); }
-  /// How many more there are room for.
+  /// How many more there is room for.
   int64_t free() const { return options_.slots + options_.disk_slots - static_cast<int64_t>(slots_.size()); }
   /// The slots as the schedule sees them.
   std::vector<LoopSchedule::Held> held() const;
@@ -34,9 +33,11 @@ class LoopSlots {
   /// Drops slot i > 0, or, for i past the highest, one that was not pushed. A recorded step below it is of no use any
   /// more and becomes a state.
   void drop(size_t i);
+  /// Empties all slots, and closes the file.
   void clear();
-  /// The state of the lowest slot, which the caller keeps, and gives back before it is needed again.
+  /// Drops the state before step 0, which the caller keeps,
   void forget_first();
+  /// and takes it back.
   void set_first(StepState at);
 
  private:
@@ -49,12 +50,13 @@ class LoopSlots {
   int64_t in_memory() const;
   void make_room();
   void write(Slot& slot);
-  void release(Slot& slot);
+  void release(const Slot& slot);
 
   const CheckpointLoopOptions& options_;
   std::vector<Slot> slots_;
   std::unique_ptr<ScratchFile> file_;
-  std::vector<int64_t> places_;  // those in the file that are free again
+  std::vector<int64_t> places_;  // those in the file that are free again,
+  int64_t next_place_ = 0;       // and the first that was never used
 };
 
 }  // namespace retrograd

@@ -8,6 +8,7 @@
 
 #include "engine/autograd.h"
 #include "engine/tape.h"
+#include "ops/shape_ops.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -16,13 +17,11 @@ constexpr const char* kName = "checkpoint_loop";
 
 }  // namespace
 
-StepState LoopSteps::snapshot(int64_t step, const Tensors& state) const {
-  StepState at{step, {}, {}, default_generator().state()};
+StepState::StepState(int64_t step, const Tensors& state) : step(step) {
   for (const Tensor& t : state) {
-    at.state.push_back(t.detach());
-    at.versions.push_back(t.version());
+    this->state.push_back(t.detach());
+    versions.push_back(t.version());
   }
-  return at;
 }
 
 void LoopSteps::check_unchanged(const StepState& at) const {
@@ -34,6 +33,19 @@ void LoopSteps::check_unchanged(const StepState& at) const {
                "return new tensors",
                i, at.step, describe(at.state[i])),
            code_->where);
+}
+
+void LoopSteps::check_parameters(const StepState& saved) const {
+  for (size_t i = 0; i < saved.state.size(); ++i)
+    if (const Tensor& t = saved.state[i]; t.version() != saved.versions[i]) {
+      const SourceLocation written_at = t.impl().storage()->written_at();
+      fail(Category::version_mismatch, kName,
+           fmt::format(
+               "parameter {}, {}, which the backward reads again, was modified in place{}. Hint: run the "
+               "backward first",
+               i, describe(t), written_at ? " at " + to_string(written_at) : ""),
+           code_->where);
+    }
 }
 
 void LoopSteps::check_results(const Tensors& state, const Tensors& results) const {
@@ -72,6 +84,17 @@ Tensors LoopSteps::run_all(Tensors state) const {
   };
   for (int64_t step = 0; goes_on(step); ++step) state = call_body(state, step);
   return state;
+}
+
+// The first step tells what the body reads.
+Tensors LoopSteps::run_constant(const Tensors& state) const {
+  const auto goes_on = [&](const StepState& at) {
+    return code_->more ? code_->more(at.state, at.step) : at.step < code_->steps;
+  };
+  const NoGradGuard no_grad;
+  StepState at(0, state);
+  while (goes_on(at)) at = StepState(at.step + 1, at.step == 0 ? record(at).results : execute(at));
+  return at.state;
 }
 
 Tensors LoopSteps::execute(const StepState& at) const {
@@ -129,51 +152,47 @@ void LoopSteps::check_leaves(const StepTape& tape, uint64_t first_record) const 
   }
 }
 
-Tensors LoopSteps::reverse(const StepTape& tape, const Tensors& grads,
-                           const std::vector<size_t>& parameters) const {
-  Tensors roots, cotangents, inputs;
-  for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined() && tape.results[i].requires_grad()) {
-      roots.push_back(tape.results[i]);
-      cotangents.push_back(grads[i]);
-    }
-  const size_t count = tape.leaves.size();
-  Tensors gradients(count + parameters.size());
-  if (roots.empty()) return gradients;
-  std::vector<size_t> wanted;
-  const auto want = [&](const Tensor& t, size_t i) {
-    if (!t.requires_grad()) return;
-    inputs.push_back(t);
-    wanted.push_back(i);
-  };
-  for (size_t i = 0; i < count; ++i) want(tape.leaves[i], i);
-  for (size_t i = 0; i < parameters.size(); ++i) want(code_->options.parameters[parameters[i]], count + i);
-  if (inputs.empty()) return gradients;
-  Tensors found = autograd::detail::partial_grad(roots, inputs, cotangents, false, code_->where);
-  ++loop_counters.reversed;
-  for (size_t i = 0; i < found.size(); ++i) gradients[wanted[i]] = std::move(found[i]);
-  return gradients;
-}
-
-Tensors LoopSteps::reverse_all(Tensors inputs, int64_t steps, const Tensors& grads) const {
-  const AutoGradMode grad(true);
-  Tensors state = inputs;
-  for (int64_t step = 0; step < steps; ++step) state = call_body(state, step);
-  inputs.insert(inputs.end(), code_->options.parameters.begin(), code_->options.parameters.end());
+// Undefined where nothing is reached. No input may be given twice.
+Tensors LoopSteps::gradients(const Tensors& results, const Tensors& grads, const Tensors& inputs,
+                             bool create_graph) const {
   Tensors roots, cotangents, wanted;
   for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined() && state[i].requires_grad()) {
-      roots.push_back(state[i]);
+    if (grads[i].defined() && results[i].requires_grad()) {
+      roots.push_back(results[i]);
       cotangents.push_back(grads[i]);
     }
   std::ranges::copy_if(inputs, std::back_inserter(wanted), [](const Tensor& t) { return t.requires_grad(); });
-  Tensors gradients(inputs.size());
-  if (roots.empty()) return gradients;
-  Tensors found = autograd::detail::partial_grad(roots, wanted, cotangents, true, code_->where);
+  Tensors all(inputs.size());
+  if (roots.empty() || wanted.empty()) return all;
+  Tensors found = autograd::detail::partial_grad(roots, wanted, cotangents, create_graph, code_->where);
   size_t next = 0;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].requires_grad()) gradients[i] = std::move(found[next++]);
-  return gradients;
+    if (inputs[i].requires_grad()) all[i] = std::move(found[next++]);
+  return all;
+}
+
+Tensors LoopSteps::reverse(const StepTape& tape, const Tensors& grads,
+                           const std::vector<size_t>& parameters) const {
+  Tensors inputs = tape.leaves;
+  for (const size_t i : parameters) inputs.push_back(code_->options.parameters[i]);
+  Tensors found = gradients(tape.results, grads, inputs, false);
+  ++loop_counters.reversed;
+  return found;
+}
+
+// The loop begins with views of the state: its tensors may depend on one another, or be parameters.
+Tensors LoopSteps::reverse_all(const Tensors& initial, int64_t steps, const Tensors& grads,
+                               const std::function<void(int64_t)>& before) const {
+  const AutoGradMode grad(true);
+  Tensors inputs;
+  for (const Tensor& t : initial) inputs.push_back(t.requires_grad() ? view(t, t.sym_sizes()) : t);
+  Tensors state = inputs;
+  for (int64_t step = 0; step < steps; ++step) {
+    before(step);
+    state = call_body(state, step);
+  }
+  inputs.insert(inputs.end(), code_->options.parameters.begin(), code_->options.parameters.end());
+  return gradients(state, grads, inputs, true);
 }
 
 }  // namespace retrograd

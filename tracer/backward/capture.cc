@@ -41,7 +41,7 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
   capture->lives_ = std::move(recorder.lives);
   for (SymbolUse& use : recorder.uses)
     (use.kind == SymbolUse::Kind::attr_number ? capture->numbers_ : capture->sizes_).push_back(use);
-  for (const Source& s : recorded.sources) capture->unpacks_ += s.kind == Source::Kind::slot && s.part <= 0;
+  for (const RuleRun& rule : recorded.rules) capture->unpacks_ += rule.unpacks;
   capture->is_replayed_ = request.create_graph;
   if (!capture->is_replayed_) capture->fuse(request, reached);
   ir::verify(recorded.graph);

@@ -41,7 +41,7 @@ void check_inlined_pairs(const BackwardRequest& request) {
   BackwardRequest probe = request;
   probe.accumulate = false;
   probe.retain_graph = true;
-  probe.runs_input_hooks = false;
+  probe.ends_at_inputs = true;
   if (!probe.to_inputs) {
     probe.to_inputs = true;
     const Walk walk = request.walk();

@@ -359,6 +359,7 @@ Tensor Recorder::unpack_traceable(const Call& call, const Slot& slot) {
     void tensor(Tensor& tensor) override {
       const int32_t part = parts_++;
       if (!tensor.defined()) return;
+      has_tensors = true;
       const auto slot = static_cast<uint32_t>(attrs_.slot);
       const SymbolUse use{.kind = SymbolUse::Kind::payload_dim,
                           .place = recorder_.origin_.ordinal,
@@ -370,7 +371,7 @@ Tensor Recorder::unpack_traceable(const Call& call, const Slot& slot) {
                               &tensor);
     }
     void constant(uint64_t) override {}
-    bool has_tensors() const { return parts_ > 0; }
+    bool has_tensors = false;
 
    private:
     Recorder& recorder_;
@@ -382,8 +383,8 @@ Tensor Recorder::unpack_traceable(const Call& call, const Slot& slot) {
   const Packed& packed = *slot.packed();
   std::any payload = packed.payload;
   packed.hooks->visit(payload, recorded);
-  if (recorded.has_tensors()) ++rules.back().unpacks;
-  inlined_pairs.push_back(packed.hooks);
+  if (recorded.has_tensors) ++rules.back().unpacks;
+  if (packed.hooks->is_unique()) inlined_pairs.push_back(packed.hooks);
   return unpack_payload(record, slot, payload,
                         type_of(record, slot.is_result ? record.operands + slot.index : slot.index));
 }

@@ -90,7 +90,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   int64_t calls_recomputed = 0;      // and how many
   std::vector<RuleRun> rules;        // the records that ran, in order
   DriveLog log;
-  // Traceable hooks and pairs: the key has their addresses, so they must live as long as the graph.
+  // Traceable hooks, and pairs without a key: the key has their addresses, so they must live as long as the graph.
   std::vector<RefPtr<Hook>> inlined;
   std::vector<RefPtr<SavedTensorHooks>> inlined_pairs;
 

@@ -67,13 +67,18 @@ void PackCalls::note_results(const Tensors& results) {
     if (r.defined()) results_.insert(r.impl().storage().get());
 }
 
-// In a backward, all values are intermediate ones.
-bool PackCalls::is_let_through(PackFilter filter, const Storage* memory) const {
+// In a backward, all values are intermediate ones. A pair that was made outside knows the memory of arguments, not that
+// of their stand-ins.
+bool PackCalls::is_let_through(const SavedTensorHooks& pair, const Storage* memory) const {
   const Root* const root = of_.forward() ? nullptr : of_.memory().find(memory);
-  if (filter == PackFilter::all || !root) return true;
+  if (!root) return true;
+  for (const StandIn& s : of_.inputs().stand_ins())
+    if (s.tensor.impl().storage().get() == memory && pair.keeps(Tensor(RefPtr<TensorImpl>(s.stands_for))))
+      return false;
+  if (pair.filter == PackFilter::all) return true;
   const bool is_outside = root->input >= 0 || root->seen >= 0;
   const bool is_callers = root->arguments > 0 || root->base_of >= 0;
-  return !is_outside || (filter == PackFilter::no_static && is_callers);
+  return !is_outside || (pair.filter == PackFilter::no_static && is_callers);
 }
 
 // The value of a slot that need not be unpacked, as it is a result of the forward.
@@ -88,7 +93,7 @@ void PackCalls::emit_pack(const Call& call) {
   const RefPtr<Storage> memory = value.impl().storage();
   const ir::ValueId id = of_.value_of(value);
   const bool is_traceable = attrs.pair->traceable;
-  if (is_traceable && !is_let_through(attrs.pair->filter, memory.get())) return;
+  if (is_traceable && !is_let_through(*attrs.pair, memory.get())) return;
   packed_[attrs.slot] = {id, memory, memory ? memory->version() : 0, {}};
   if (is_traceable) {
     if (attrs.pair->filter == PackFilter::donated) packed_[attrs.slot].unpacked = value.ref();

@@ -36,7 +36,7 @@ class PackCalls {
     RefPtr<TensorImpl> unpacked;  // with PackFilter::donated: the value
   };
   const Packing* find(const Slot& slot) const;
-  bool is_let_through(PackFilter filter, const Storage* memory) const;
+  bool is_let_through(const SavedTensorHooks& pair, const Storage* memory) const;
   TensorImpl* held_anyway(const Slot& slot, const Packing* from) const;
   bool is_unchanged(const Storage& memory, uint32_t version) const;
   void unpack_recorded(const Call& call, Slot& slot, Tensor* results);

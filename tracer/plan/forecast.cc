@@ -70,7 +70,7 @@ class Forecast {
     each_emptied([&](const Slot& slot) { each_held(slot, [&](TensorImpl& cell) { ++holders[&cell]; }); });
     for (const Region* region : run_.slots().regions)
       for (size_t i = 0; !run_.slots().retain && i < region->kept_count(); ++i)
-        if (TensorImpl* cell = region->kept_slot(i).value()) ++holders[cell];
+        each_held(region->kept_slot(i), [&](TensorImpl& cell) { ++holders[&cell]; });
     return holders;
   }
 
@@ -108,15 +108,6 @@ class Forecast {
     for (const Record* record : run_.slots().records)
       for (int i = 0; !run_.slots().retain && i < record->slots; ++i) f(record->slot(i));
   }
-  // Of a slot: the saved value, or the tensors of a payload that the graph unpacks.
-  template <class F>
-  static void each_held(const Slot& slot, const F& f) {
-    if (slot.value()) f(*slot.value());
-    if (!slot.packed()) return;
-    for (const Tensor* part : payload_tensors(*slot.packed()))
-      if (part->defined()) f(part->impl());
-  }
-
   int32_t memory_of(const TensorImpl& cell) const {
     const auto it = memory_of_storage_.find(cell.storage().get());
     return it == memory_of_storage_.end() ? kNotOurs : it->second;

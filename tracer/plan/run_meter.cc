@@ -10,14 +10,13 @@
 namespace retrograd::inline v0 {
 namespace {
 
-// The cell on this memory that a slot holds: the saved value, or a tensor of a payload that the graph unpacks.
+// The cell on this memory that a slot holds.
 const TensorImpl* held_on(const Slot& slot, const Storage* memory) {
-  const auto is_on = [&](const TensorImpl* x) { return x && x->storage().get() == memory; };
-  if (is_on(slot.value())) return slot.value();
-  if (slot.packed())
-    for (const Tensor* part : payload_tensors(*slot.packed()))
-      if (is_on(part->get())) return part->get();
-  return nullptr;
+  const TensorImpl* found = nullptr;
+  each_held(slot, [&](const TensorImpl& cell) {
+    if (cell.storage().get() == memory) found = &cell;
+  });
+  return found;
 }
 
 }  // namespace
