@@ -11,9 +11,9 @@
 // checkpoint_loop. All of this is one node of the graph. The schedule of 10,000 steps and 20 slots takes 2 MiB and some
 // milliseconds.
 //
-// The body is kept, and called again in the backward: what it captures by reference must live until then. It must compute
-// the same each time, may not write to its state in place, and must return tensors of the types of the state. Its draws
-// from default_generator() are repeated, and the generator is afterwards where it was.
+// The body is kept, and called again in the backward: what it captures by reference must live until then. It must
+// compute the same each time, may not write to its state in place, and must return tensors of the types of the state.
+// Its draws from default_generator() are repeated, and the generator is afterwards where it was.
 //
 // Gradients flow to the initial state and to `parameters`. A tensor that requires a gradient and that the body reads
 // from elsewhere must be listed there: Error(bad_argument). None of them may be written to before the backward. The

@@ -27,7 +27,7 @@ namespace retrograd::inline v0 {
 
 class LoopSchedule {
  public:
-  static constexpr int64_t kMostEntries = int64_t{1} << 21, kMostRows = int64_t{1} << 16;
+  static constexpr int64_t kMostEntries = int64_t{1} << 21, kMostRows = (int64_t{1} << 16) - 1;
   static constexpr int64_t kMostSlots = 1024;
 
   /// For `slots` slots in all, at least 1.
@@ -67,7 +67,8 @@ class LoopSchedule {
     std::vector<uint32_t> in_hand, in_slot;
     std::vector<uint16_t> advance;
   };
-  static constexpr uint32_t kNoCost = uint32_t{1} << 31;  // of what is never chosen; above all costs
+  static constexpr uint32_t kNoCost = uint32_t{1}
+                                      << 31;  // of what is never chosen; above n (n + 1) / 2 of all rows
   const Column& column(int64_t steps, int64_t free);
   void append(int64_t free);
   /// The factor by which a loop of `steps` steps is too long for the tables.

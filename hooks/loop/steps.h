@@ -49,7 +49,8 @@ class LoopSteps {
   const LoopCode& code() const { return *code_; }
   /// The loop as written: its last state.
   Tensors run_all(Tensors state) const;
-  /// The same for a loop nothing of which requires a gradient. Error(bad_argument) if the body reads a tensor that does.
+  /// The same for a loop nothing of which requires a gradient. Error(bad_argument) if the body reads a tensor that
+  /// does.
   Tensors run_constant(const Tensors& state) const;
   /// Error(version_mismatch) if a parameter was written to since `saved` was made of them.
   void check_parameters(const StepState& saved) const;

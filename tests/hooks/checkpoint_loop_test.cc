@@ -471,9 +471,10 @@ TEST_CASE("what a loop refuses") {
 TEST_CASE("parameters that depend on one another, repeat, or are the state") {
   const Tensor k = shifted_wave(6, 0.3).requires_grad_(), u0 = shifted_wave(6).requires_grad_();
   const auto grads = [&](const Tensor& loss, bool again) {
-    if (!again) return rg::autograd::grad({loss}, {k, u0});
-    const Tensors first = rg::autograd::grad({loss}, {k, u0}, {}, {}, true);
-    return rg::autograd::grad({rg::sum(first[0] * first[0]) + rg::sum(first[1] * first[1])}, {k, u0});
+    if (!again) return rg::autograd::grad({loss}, {k, u0}, {}, {}, false, true, true);
+    const Tensors first = rg::autograd::grad({loss}, {k, u0}, {}, {}, true, true, true);
+    return rg::autograd::grad({rg::sum(first[0] * first[0]) + rg::sum(first[1] * first[1])}, {k, u0}, {}, {},
+                              false, true, true);
   };
   // The state and the parameters of a loop of u * a + sin(u) * b, from tensors that are computed here.
   struct Case {

@@ -9,8 +9,8 @@
 
 namespace retrograd::inline v0 {
 
-/// Error(bad_argument), with the leaf and the line, at the first difference. Does nothing for a backward that calls user
-/// code, or whose graph has no such unpack.
+/// Error(bad_argument), with the type of the gradient and the line, at the first difference. Does nothing for a
+/// backward that calls user code, or whose graph has no such unpack.
 void check_inlined_pairs(const BackwardRequest& request);
 
 }  // namespace retrograd
