@@ -146,8 +146,7 @@ void LoopSteps::check_leaves(const StepTape& tape, uint64_t first_record) const 
     fail(Category::bad_argument, kName,
          "the body reads " + what +
              ", which requires a gradient and is neither part of the state nor among options.parameters. "
-             "Hint: list "
-             "it there, or detach it",
+             "Hint: list it there, or detach it",
          code_->where);
   }
 }
