@@ -446,6 +446,7 @@ void FunctionCall::call_backward(AutogradContext& context, const Record& record,
                                  const std::vector<bool>* wanted) {
   const Tensors grads = gradients(context, record, operands.first(record.outputs));
   Tensors saved, given;
+  std::vector<bool> is_wanted;
   for (TensorImpl* x : operands.subspan(record.outputs))
     saved.push_back(x ? Tensor(RefPtr<TensorImpl>(x)) : Tensor());
   {
@@ -456,10 +457,12 @@ void FunctionCall::call_backward(AutogradContext& context, const Record& record,
     if (context.missing_)
       for (size_t i = 0; i < std::min<size_t>(given.size(), 64); ++i)
         if (run.wants(i) && !given[i].defined()) *context.missing_ |= uint64_t{1} << i;
+    for (size_t i = 0; i < given.size(); ++i) is_wanted.push_back(run.wants(i));
   }
   check(context, record, given, [&](int i) { return record.operand_type(i); });
+  // A post-hook sees no gradient that this backward does not want, whatever the function gave.
   for (size_t i = 0; i < given.size(); ++i)
-    if (record.edge(i)) results[i] = std::move(given[i]);
+    if (is_wanted[i]) results[i] = std::move(given[i]);
 }
 
 void FunctionCall::jvp(TangentContext& rule, Backward jvp) {

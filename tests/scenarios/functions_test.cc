@@ -181,6 +181,23 @@ TEST_CASE("S16 hooks on the first saved tensor, then on the second: both gradien
   });
 }
 
+TEST_CASE("a post-hook sees no gradient of a function that the backward does not want") {
+  run_both({.steps = 3, .captures = 1}, [](Mode& mode, int) {
+    const Tensor a = leaf({1, 2, 3}), b = leaf({4, 5, 6});
+    const Tensor y = Product::apply(a, b);
+    int seen = 0;
+    y.grad_fn().register_hook([&](const Tensors& grad_inputs, const Tensors&) {
+      ++seen;
+      CHECK(grad_inputs[0].defined());
+      CHECK_FALSE(grad_inputs[1].defined());
+      return Tensors();
+    });
+    const Tensors grads = mode.grad({rg::sum(y)}, {a});
+    CHECK(seen == 1);
+    return grads;
+  });
+}
+
 TEST_CASE("S115 a function of a view whose base got a history after the view was made") {
   run_both({.steps = 2, .captures = 1}, [](Mode& mode, int) {
     const Tensor x = leaf({1, 2, 3}), base = rg::zeros({3}), view = base.narrow(0, 0, 2);
