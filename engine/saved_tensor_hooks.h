@@ -87,7 +87,7 @@ class SavedTensorHooks : public RefCounted {
 };
 
 /// The parts of a payload: a Tensor; a number, an enum or a string; a vector, an optional, a pair or a tuple of parts; or
-/// a class with a function `auto parts() { return std::tie(...); }`.
+/// a class with a function `auto parts() { return std::tie(...); }`. Error(bad_argument) for others.
 template <class T>
 void visit_payload(T& part, PayloadVisitor& visitor);
 
@@ -106,63 +106,53 @@ template <class... T>
 inline constexpr bool is_tuple<std::tuple<T...>> = true;
 template <class A, class B>
 inline constexpr bool is_tuple<std::pair<A, B>> = true;
-template <class T>
-concept HasParts = requires(T& x) {
-  requires is_tuple<std::remove_cvref_t<decltype(x.parts())>>;
-};
-
-template <class T>
-constexpr bool is_visitable();
 template <class Tuple, size_t... I>
-constexpr bool are_visitable(std::index_sequence<I...>) {
-  return (is_visitable<std::remove_cvref_t<std::tuple_element_t<I, Tuple>>>() && ...);
-}
-template <class Tuple>
-constexpr bool are_visitable() {
-  return are_visitable<Tuple>(std::make_index_sequence<std::tuple_size_v<Tuple>>());
+constexpr bool are_references(std::index_sequence<I...>) {
+  const auto is_reference = []<class E>(std::type_identity<E>) {
+    return std::is_lvalue_reference_v<E> && !std::is_const_v<std::remove_reference_t<E>>;
+  };
+  return (is_reference(std::type_identity<std::tuple_element_t<I, Tuple>>()) && ...);
 }
 template <class T>
-constexpr bool is_visitable() {
-  if constexpr (std::is_same_v<T, Tensor> || std::is_arithmetic_v<T> || std::is_enum_v<T> ||
-                std::is_same_v<T, std::string>)
-    return true;
-  else if constexpr (is_vector<T> || is_optional<T>)
-    return is_visitable<typename T::value_type>();
-  else if constexpr (is_tuple<T>)
-    return are_visitable<T>();
-  else if constexpr (HasParts<T>)
-    return are_visitable<decltype(std::declval<T&>().parts())>();
-  else
-    return false;
+constexpr bool has_parts() {
+  if constexpr (requires(T & x) { x.parts(); }) {
+    using Parts = std::remove_cvref_t<decltype(std::declval<T&>().parts())>;
+    if constexpr (is_tuple<Parts>)
+      return are_references<Parts>(std::make_index_sequence<std::tuple_size_v<Parts>>());
+  }
+  return false;
 }
 [[noreturn]] void refuse_payload();
 }  // namespace detail
 
 template <class T>
 void visit_payload(T& part, PayloadVisitor& visitor) {
+  using Part = std::remove_const_t<T>;
   const auto visit_each = [&](auto&... each) { (visit_payload(each, visitor), ...); };
   if constexpr (std::is_same_v<T, Tensor>) {
     visitor.tensor(part);
-  } else if constexpr (std::is_enum_v<T> || std::is_integral_v<T>) {
+  } else if constexpr (std::is_enum_v<Part> || std::is_integral_v<Part>) {
     visitor.constant(static_cast<uint64_t>(part));
-  } else if constexpr (std::is_floating_point_v<T>) {
+  } else if constexpr (std::is_floating_point_v<Part>) {
     visitor.constant(std::bit_cast<uint64_t>(static_cast<double>(part)));
-  } else if constexpr (std::is_same_v<T, std::string>) {
+  } else if constexpr (std::is_same_v<Part, std::string>) {
     visitor.constant(part.size());
     for (const char c : part) visitor.constant(static_cast<uint64_t>(c));
-  } else if constexpr (detail::is_vector<T>) {
+  } else if constexpr (std::is_same_v<Part, std::vector<bool>>) {
     visitor.constant(part.size());
-    if constexpr (std::is_same_v<typename T::value_type, bool>)
-      for (const bool each : part) visitor.constant(each);
-    else
-      for (auto& each : part) visit_payload(each, visitor);
-  } else if constexpr (detail::is_optional<T>) {
+    for (const bool each : part) visitor.constant(each);
+  } else if constexpr (detail::is_vector<Part>) {
+    visitor.constant(part.size());
+    for (auto& each : part) visit_payload(each, visitor);
+  } else if constexpr (detail::is_optional<Part>) {
     visitor.constant(part.has_value());
     if (part) visit_payload(*part, visitor);
-  } else if constexpr (detail::is_tuple<T>) {
+  } else if constexpr (detail::is_tuple<Part>) {
     std::apply(visit_each, part);
-  } else {
+  } else if constexpr (detail::has_parts<T>()) {
     std::apply(visit_each, part.parts());
+  } else {
+    detail::refuse_payload();
   }
 }
 
@@ -178,10 +168,7 @@ class SavedTensorHooksOf final : public SavedTensorHooks {
   std::any pack(const Tensor& tensor) override { return std::any(pack_(tensor)); }
   Tensor unpack(const std::any& payload) override { return unpack_(std::any_cast<const Payload&>(payload)); }
   void visit(std::any& payload, PayloadVisitor& visitor) override {
-    if constexpr (is_visitable<Payload>())
-      visit_payload(std::any_cast<Payload&>(payload), visitor);
-    else
-      refuse_payload();
+    visit_payload(std::any_cast<Payload&>(payload), visitor);
   }
 
  private:

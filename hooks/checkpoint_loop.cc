@@ -18,7 +18,8 @@
 namespace retrograd::inline v0 {
 namespace {
 
-constexpr int64_t kMostLoopSlots = int64_t{1} << 30;
+constexpr int64_t kMostLoopSlots = int64_t{1} << 30, kMostLoopSteps = int64_t{1} << 40;
+constexpr int64_t kMostCountedSteps = int64_t{1} << 24;  // counting takes time
 
 // Arguments: the code, the tensors of the state, the parameters.
 struct CheckpointLoop : Function<CheckpointLoop> {
@@ -71,7 +72,7 @@ void check(const LoopCode& code, const Tensors& state) {
   };
   const CheckpointLoopOptions& options = code.options;
   require_function(static_cast<bool>(code.body), "checkpoint_loop", code.where);
-  if (code.steps < 0) refuse(fmt::format("{} steps", code.steps));
+  if (code.steps < 0 || code.steps > kMostLoopSteps) refuse(fmt::format("{} steps", code.steps));
   const auto is_in_range = [](int64_t n, int64_t least) { return n >= least && n <= kMostLoopSlots; };
   if (!is_in_range(options.slots, 1) || !is_in_range(options.disk_slots, 0))
     refuse(fmt::format("{} slots in memory and {} in a file; 1 to {} in memory are needed", options.slots,
@@ -108,10 +109,10 @@ CheckpointLoopStats checkpoint_loop_stats() {
 }
 
 int64_t checkpoint_loop_steps(int64_t n, int64_t slots, SourceLocation where) {
-  if (n < 0 || slots < 1 || slots > kMostLoopSlots)
+  if (n < 0 || n > kMostCountedSteps || slots < 1 || slots > kMostLoopSlots)
     fail(Category::bad_argument, "checkpoint_loop_steps", fmt::format("{} steps and {} slots", n, slots),
          where);
-  return LoopSchedule(slots).executions(n);
+  return n <= slots ? n : LoopSchedule(slots).executions(n);
 }
 
 Tensors detail::run_checkpoint_loop(int64_t n, LoopBody body, const Tensors& state,

@@ -53,7 +53,7 @@ CheckpointLoopStats checkpoint_loop_stats();
 
 /// The steps that a checkpoint_loop of `n` steps and `slots` slots executes in forward and backward together, if all
 /// slots are in memory: with slots in a file it may be more, as recorded steps cannot be written. Error(bad_argument)
-/// unless n >= 0 and 1 <= slots <= 2^30.
+/// unless 0 <= n <= 2^24 and 1 <= slots <= 2^30.
 int64_t checkpoint_loop_steps(int64_t n, int64_t slots, SourceLocation where = SourceLocation::current());
 
 namespace detail {

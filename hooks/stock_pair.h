@@ -49,10 +49,8 @@ class Stock : public SavedTensorHooks {
     visitor.constant(as_it_is != nullptr);
     if (as_it_is)
       visit_payload(*as_it_is, visitor);
-    else if constexpr (detail::HasParts<typename Format::Packed>)
-      visit_payload(std::any_cast<typename Format::Packed&>(payload), visitor);
     else
-      SavedTensorHooks::visit(payload, visitor);
+      visit_payload(std::any_cast<typename Format::Packed&>(payload), visitor);
   }
   Tensor unpack(const std::any& payload) final {
     if (const Tensor* as_it_is = std::any_cast<Tensor>(&payload)) return *as_it_is;

@@ -86,14 +86,22 @@ Tensors LoopSteps::run_all(Tensors state) const {
   return state;
 }
 
-// The first step tells what the body reads.
+// The first step tells what the body reads: no result of it may require a gradient.
+Tensors LoopSteps::first_of_constant(const StepState& at) const {
+  const AutoGradMode grad(true);
+  const uint64_t first_record = begin_sequence();
+  StepTape tape{at.state, call_body(at.state, at.step)};
+  check_leaves(tape, first_record);
+  return std::move(tape.results);
+}
+
 Tensors LoopSteps::run_constant(const Tensors& state) const {
   const auto goes_on = [&](const StepState& at) {
     return code_->more ? code_->more(at.state, at.step) : at.step < code_->steps;
   };
   const NoGradGuard no_grad;
   StepState at(0, state);
-  while (goes_on(at)) at = StepState(at.step + 1, at.step == 0 ? record(at).results : execute(at));
+  while (goes_on(at)) at = StepState(at.step + 1, at.step == 0 ? first_of_constant(at) : execute(at));
   return at.state;
 }
 

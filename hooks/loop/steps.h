@@ -65,6 +65,7 @@ class LoopSteps {
                       const std::function<void(int64_t)>& before) const;
 
  private:
+  Tensors first_of_constant(const StepState& at) const;
   Tensors call_body(const Tensors& state, int64_t step) const;
   void check_unchanged(const StepState& at) const;
   void check_results(const Tensors& state, const Tensors& results) const;

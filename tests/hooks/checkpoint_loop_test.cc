@@ -425,6 +425,16 @@ TEST_CASE("the pair around a loop gets the initial state") {
   CHECK(same(model.take_grads(), want));
 }
 
+TEST_CASE("a loop nothing of which requires a gradient gives none to what its body writes") {
+  const Tensor start = shifted_wave(8), energy = rg::zeros({5});
+  const auto body = [&](const Tensor& u, int64_t i) {
+    energy.select(0, i).copy_(rg::sum(u * u));
+    return rg::sin(u);
+  };
+  for (int i = 0; i < 2; ++i) CHECK_FALSE(rg::checkpoint_loop(5, body, start).requires_grad());
+  CHECK_FALSE(energy.requires_grad());
+}
+
 TEST_CASE("without gradients a loop is a loop") {
   const Model model;
   const int64_t before = live();

@@ -278,6 +278,18 @@ TEST_CASE("an argument that a pair leaves alone is not packed in a recorded func
     check_same(grads(compiled(x, w)), grads(f(x, w)));
   }
   CHECK(compiled.stats().captures == 3);
+  const auto own = rg::save_as_half({w});
+  const auto inside = [&](const Tensor& a, const Tensor& b) {
+    const SavedTensorHooksGuard guard(own);
+    return f(a, b);
+  };
+  const auto with_own = rg::compile(inside);
+  const Tensor other = w.detach().clone().requires_grad_();
+  for (const Tensor& b : {w, other, w}) {
+    const auto grads = [&](const Tensor& loss) { return rg::autograd::grad({loss}, {x, b}); };
+    check_same(grads(with_own(x, b)), grads(inside(x, b)));
+  }
+  CHECK(with_own.stats().captures == 2);
 }
 
 TEST_CASE("payloads of opaque pairs are of any type") {
@@ -297,7 +309,26 @@ TEST_CASE("payloads of opaque pairs are of any type") {
         return Odd{t, {}};
       },
       [](const Odd& p) { return p.x; });
-  for (const auto& pair : {bits, odd}) {
+  struct Tree {
+    Tensor x;
+    std::vector<Tree> children;
+    auto parts() { return std::tie(x, children); }
+  };
+  struct ByValue {
+    Tensor x;
+    std::pair<Tensor, int> parts() const { return {x, 1}; }
+  };
+  const auto tree = rg::saved_tensor_hooks(
+      [](const Tensor& t) {
+        return Tree{t * 1.0, {Tree{t, {}}}};
+      },
+      [](const Tree& p) { return p.children[0].x; }, true);
+  const auto named =
+      rg::saved_tensor_hooks([](const Tensor& t) { return std::pair<const std::string, Tensor>("t", t); },
+                             [](const std::pair<const std::string, Tensor>& p) { return p.second; }, true);
+  const auto by_value = rg::saved_tensor_hooks([](const Tensor& t) { return ByValue{t}; },
+                                               [](const ByValue& p) { return p.x; });
+  for (const auto& pair : {bits, odd, tree, named, by_value}) {
     const SavedTensorHooksGuard guard(pair);
     CHECK(same_bits(rg::autograd::grad({rg::sum(rg::sin(x))}, {x})[0], rg::cos(x.detach())));
   }

@@ -41,9 +41,9 @@ void check_inlined_pairs(const BackwardRequest& request) {
   BackwardRequest probe = request;
   probe.accumulate = false;
   probe.retain_graph = true;
-  probe.ends_at_inputs = true;
   if (!probe.to_inputs) {
     probe.to_inputs = true;
+    probe.ends_at_inputs = true;  // no hooks of leaves
     const Walk walk = request.walk();
     for (const Walk::Leaf& leaf : walk.leaves()) probe.input_edges.emplace_back(leaf.leaf);
   }

@@ -277,6 +277,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   out.numbers = std::exchange(numbers_, {});
   out.dependencies = std::move(dependencies_);
   functions_.finish(out);
+  if (!forward_) out.kept_arguments = host_.packs().take_kept_arguments();
   out.reads = std::move(reads_);
   no_grad_.resize(of_function);
   no_grad_.resize(graph_.nodes().size(), false);  // copies have the history of their source

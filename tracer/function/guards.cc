@@ -32,8 +32,6 @@ CallGuard::CallGuard(const CallParts& given)
   has_pair = static_cast<bool>(pair);
   pair_is_pure = pair && pair->is_pure;
   if (pair && pair->traceable) traceable_pair = std::move(pair);
-  for (const Tensor& t : given.tensors)
-    if (traceable_pair) kept.push_back(traceable_pair->keeps(t));
   for (const Tensor& t : given.tensors) arguments.emplace_back(t.impl());
   same_as = first_of_each(given.tensors);
 }
@@ -72,7 +70,6 @@ std::string CallGuard::difference(const CallGuard& now, bool sizes) const {
   const bool both = traceable_pair && now.traceable_pair;
   if (both ? !traceable_pair->does_the_same(*now.traceable_pair) : !(traceable_pair == now.traceable_pair))
     return "another traceable pair of saved-tensor hooks";
-  if (kept != now.kept) return "the pair of saved-tensor hooks leaves other arguments alone";
   return {};
 }
 
@@ -122,6 +119,11 @@ std::string FunctionGuards::misfit(const CallGuard& call, const Tensors& argumen
   for (const auto& [cell, before] : outside_)
     if (!before.holds(*cell))
       return fmt::format("a tensor from outside was {}, is {}", before.text(), TensorGuard(*cell).text());
+  for (const RecordedFunction::KeptArgument& k : recorded_.kept_arguments) {
+    const SavedTensorHooks& pair = k.pair ? *k.pair : *call.traceable_pair;
+    if (pair.keeps(arguments[static_cast<size_t>(k.argument)]) != k.is_kept)
+      return "the pair of saved-tensor hooks leaves other arguments alone";
+  }
   if (call.traceable_pair && !(call.traceable_pair == call_.traceable_pair))
     for (const auto& [cell, before] : outside_)
       if (const Tensor t{RefPtr<TensorImpl>(cell)};

@@ -27,8 +27,7 @@ struct CallGuard {
   ScalarType default_dtype;
   bool has_pair;                            // a default pair of saved-tensor hooks,
   bool pair_is_pure;                        // whether it needs no guards, and
-  RefPtr<SavedTensorHooks> traceable_pair;  // the pair, if it is part of the graph,
-  std::vector<bool> kept;                   // and which arguments it leaves alone
+  RefPtr<SavedTensorHooks> traceable_pair;  // the pair, if it is part of the graph
 
   explicit CallGuard(const CallParts& given);
   /// What differs from `now`, in words; empty if nothing does. Without `sizes`, sizes of arguments may differ.

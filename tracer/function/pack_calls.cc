@@ -69,12 +69,18 @@ void PackCalls::note_results(const Tensors& results) {
 
 // In a backward, all values are intermediate ones. A pair that was made outside knows the memory of arguments, not that
 // of their stand-ins.
-bool PackCalls::is_let_through(const SavedTensorHooks& pair, const Storage* memory) const {
+bool PackCalls::is_let_through(SavedTensorHooks& pair, const Storage* memory) {
   const Root* const root = of_.forward() ? nullptr : of_.memory().find(memory);
   if (!root) return true;
-  for (const StandIn& s : of_.inputs().stand_ins())
-    if (s.tensor.impl().storage().get() == memory && pair.keeps(Tensor(RefPtr<TensorImpl>(s.stands_for))))
-      return false;
+  bool is_kept = false;
+  for (const StandIn& s : of_.inputs().stand_ins()) {
+    if (s.tensor.impl().storage().get() != memory) continue;
+    const bool keeps = pair.keeps(Tensor(RefPtr<TensorImpl>(s.stands_for)));
+    const RefPtr<SavedTensorHooks> own(&pair == pair_.get() ? nullptr : &pair);
+    kept_arguments_.push_back({own, s.argument >= 0 ? s.argument : s.base_of, keeps});
+    is_kept |= keeps;
+  }
+  if (is_kept) return false;
   if (pair.filter == PackFilter::all) return true;
   const bool is_outside = root->input >= 0 || root->seen >= 0;
   const bool is_callers = root->arguments > 0 || root->base_of >= 0;

@@ -21,6 +21,7 @@ class PackCalls {
  public:
   explicit PackCalls(FunctionRecorder& of) : of_(of) {}
 
+  std::vector<RecordedFunction::KeptArgument> take_kept_arguments() { return std::move(kept_arguments_); }
   /// The results of the function, whose recording is complete.
   void note_results(const Tensors& results);
   void emit_pack(const Call& call);
@@ -36,7 +37,7 @@ class PackCalls {
     RefPtr<TensorImpl> unpacked;  // with PackFilter::donated: the value
   };
   const Packing* find(const Slot& slot) const;
-  bool is_let_through(const SavedTensorHooks& pair, const Storage* memory) const;
+  bool is_let_through(SavedTensorHooks& pair, const Storage* memory);
   TensorImpl* held_anyway(const Slot& slot, const Packing* from) const;
   bool is_unchanged(const Storage& memory, uint32_t version) const;
   void unpack_recorded(const Call& call, Slot& slot, Tensor* results);
@@ -46,6 +47,7 @@ class PackCalls {
   FunctionRecorder& of_;
   const RefPtr<SavedTensorHooks> pair_ = default_saved_tensor_hooks();  // each run has its own in its place
   std::unordered_map<const Slot*, Packing> packed_;
+  std::vector<RecordedFunction::KeptArgument> kept_arguments_;
   std::unordered_set<const Storage*> results_;  // memory of the results, from note_results() on
   std::unordered_set<int32_t> read_outside_;    // inputs listed in BackwardReads::saved_outside
 };

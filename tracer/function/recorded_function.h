@@ -153,6 +153,13 @@ struct RecordedFunction {
   std::vector<Numbers> numbers;
   std::vector<Dependency> dependencies;
   std::vector<TraceableCall> traceable_calls;  // in order
+  /// Whether a traceable pair left an argument alone that was saved (SavedTensorHooks::keeps).
+  struct KeptArgument {
+    RefPtr<SavedTensorHooks> pair;  // null: the default pair of the call
+    int argument;
+    bool is_kept;
+  };
+  std::vector<KeptArgument> kept_arguments;
   std::vector<Location> results;
   std::vector<Grad> grads;
   std::vector<std::pair<size_t, Location>>

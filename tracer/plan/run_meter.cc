@@ -90,7 +90,7 @@ bool RunMeter::is_shared(const Known& k) const {
       ++it->second;
   };
   for (const TensorImpl* x : run_.frame().at) hold(x);
-  for (const Slot* slot : k.slots) hold(held_on(*slot, k.memory));
+  for (const Slot* slot : k.slots) each_held(*slot, [&](const TensorImpl& x) { hold(&x); });
   for (size_t views = cells.size(), i = 0; i < views; ++i) hold(cells[i].first->base.get());
   const auto aliased = std::ranges::count_if(k.slots, [&](const Slot* slot) {
     const Packed* const packed = slot->packed();
