@@ -24,7 +24,7 @@ constexpr int64_t kMostCountedSteps = int64_t{1} << 24;  // counting takes time
 // Arguments: the code, the tensors of the state, the parameters.
 struct CheckpointLoop : Function<CheckpointLoop> {
   static Tensors forward(AutogradContext* ctx, const std::shared_ptr<const LoopCode>& code,
-                         const Tensors& state, const Tensors& parameters) {
+                         const Tensors& state, const Tensors&) {
     auto reversal = std::make_shared<LoopReversal>(code);
     Tensors last = reversal->forward(state);
     ctx->saved_object = reversal;
