@@ -137,7 +137,7 @@ Region::Value RegionLog::add_call(const OpInfo& op, std::span<const Value> opera
   if (begin + op.attrs_size > UINT32_MAX || r.operands_.size() + operands.size() > UINT32_MAX)
     fail(Category::unsupported, "checkpoint", "the region has too many calls. Hint: make several regions",
          r.where_);
-  if (attrs) {
+  if (attrs && op.attrs_size > 0) {
     r.attrs_.resize(begin + op.attrs_size);
     std::memcpy(r.attrs_.data() + begin, attrs, op.attrs_size);
   }
