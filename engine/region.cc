@@ -32,7 +32,7 @@ class Recomputation {
   }
 
   /// Whether a holder that has not been served stands for the value.
-  bool has(Value value) const { return uses_[at(value)] > 0; }
+  bool has(Value value) const { return at(value) < uses_.size() && uses_[at(value)] > 0; }
 
   /// The value, for one holder.
   Tensor take(Value value) {
@@ -40,7 +40,7 @@ class Recomputation {
     const RegionLog::Recomputing open_log(region_);
     Emitter& emitter = Emitter::current();
     if (region_.how() == Region::Recompute::at_once) {
-      for (size_t i = 0; i < region_.run_; ++i)
+      for (size_t i = 0; i < state_.size(); ++i)  // an open region may have grown since
         if (state_[i] == State::to_run) run(i, emitter, open_log);
     } else {
       run_towards(value, emitter, open_log);
