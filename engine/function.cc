@@ -454,11 +454,11 @@ void FunctionCall::call_backward(AutogradContext& context, const Record& record,
     const UnknownLayouts off(false);
     Run run(&context, nullptr, &saved, &record, wanted);
     given = context.backward_(&context, grads);
-    if (context.missing_)
-      for (size_t i = 0; i < std::min<size_t>(given.size(), 64); ++i)
-        if (run.wants(i) && !given[i].defined()) *context.missing_ |= uint64_t{1} << i;
     for (size_t i = 0; i < given.size(); ++i) is_wanted.push_back(run.wants(i));
   }
+  if (context.missing_)
+    for (size_t i = 0; i < std::min<size_t>(given.size(), 64); ++i)
+      if (is_wanted[i] && !given[i].defined()) *context.missing_ |= uint64_t{1} << i;
   check(context, record, given, [&](int i) { return record.operand_type(i); });
   // A post-hook sees no gradient that this backward does not want, whatever the function gave.
   for (size_t i = 0; i < given.size(); ++i)

@@ -137,14 +137,15 @@ Region::Value RegionLog::add_call(const OpInfo& op, std::span<const Value> opera
   if (begin + op.attrs_size > UINT32_MAX || r.operands_.size() + operands.size() > UINT32_MAX)
     fail(Category::unsupported, "checkpoint", "the region has too many calls. Hint: make several regions",
          r.where_);
-  if (attrs && op.attrs_size > 0) {
+  const bool has_attrs = attrs && op.attrs_size > 0;
+  if (has_attrs) {
     r.attrs_.resize(begin + op.attrs_size);
     std::memcpy(r.attrs_.data() + begin, attrs, op.attrs_size);
   }
   const auto first = static_cast<uint32_t>(r.operands_.size());
   r.operands_.insert(r.operands_.end(), operands.begin(), operands.end());
   const Value first_result = new_values(results);
-  r.calls_.push_back({&op, attrs ? static_cast<uint32_t>(begin) : Region::kNoAttrs, first,
+  r.calls_.push_back({&op, has_attrs ? static_cast<uint32_t>(begin) : Region::kNoAttrs, first,
                       static_cast<uint16_t>(operands.size()), static_cast<uint16_t>(results), first_result,
                       where});
   return first_result;

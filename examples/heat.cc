@@ -6,11 +6,10 @@
 // The temperature u at 256 points obeys u' = (k u')', with insulated ends; k differs from point to point and is found by
 // gradient descent. Backwards through all steps would keep 10,000 saved states. checkpoint_loop keeps SLOTS of them in
 // memory, DISK_SLOTS in a file, and executes the rest again: 39,335 steps for 10,000.
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 
 #include "retrograd/retrograd.h"
 
@@ -59,13 +58,13 @@ void run(int64_t steps, const rg::CheckpointLoopOptions& memory) {
     const Tensor loss = rg::mean(difference * difference);
     loss.backward();
     optimizer.step();
-    fmt::print("iteration {} loss {:.3e}\n", i + 1, loss.item<double>());
+    std::printf("iteration %d loss %.3e\n", i + 1, loss.item<double>());
     std::fflush(stdout);
   }
   const double each = static_cast<double>(rg::checkpoint_loop_stats().steps - executed) / kIterations;
-  fmt::print("{} steps, {:.0f} executed for each gradient ({:.2f} times), at most {:.0f} KiB in use\n", steps,
-             each, each / static_cast<double>(steps),
-             static_cast<double>(rg::memory::stats().peak_bytes - resident) / 1024);
+  std::printf("%lld steps, %.0f executed for each gradient (%.2f times), at most %.0f KiB in use\n",
+              static_cast<long long>(steps), each, each / static_cast<double>(steps),
+              static_cast<double>(rg::memory::stats().peak_bytes - resident) / 1024);
 }
 
 int64_t number(int argc, char** argv, int i, int64_t otherwise) {
@@ -73,7 +72,7 @@ int64_t number(int argc, char** argv, int i, int64_t otherwise) {
   char* end = nullptr;
   const int64_t value = std::strtoll(argv[i], &end, 10);
   if (*argv[i] == 0 || *end != 0 || value < 1)
-    throw rg::Error(rg::Category::bad_argument, fmt::format("{}: a positive number is expected", argv[i]));
+    throw rg::Error(rg::Category::bad_argument, std::string(argv[i]) + ": a positive number is expected");
   return value;
 }
 

@@ -20,6 +20,33 @@
 namespace retrograd::inline v0 {
 namespace {
 
+void check_type(const Tensor& found, const TensorType& dropped) {
+  if (!found.defined() || !(found.impl().type() == dropped))
+    fail(Category::hook_bad_result, "recompute",
+         fmt::format("the function gave {} for a dropped tensor that was {}", describe(found),
+                     to_string(dropped)));
+}
+
+// The memory of a value, while the value's cell lives and as long as nobody writes to it.
+class ValueMemory {
+ public:
+  explicit ValueMemory(const Tensor& value)
+      : memory_(value.impl().storage().get()), version_(value.version()) {
+    AutogradMeta& meta = value.impl().need_meta();
+    if (!meta.life) meta.life = std::make_shared<char>();
+    life_ = meta.life;
+  }
+  // While the cell lives, no other storage can have this address.
+  bool holds(const Tensor& tensor) const {
+    return !life_.expired() && tensor.impl().storage().get() == memory_ && memory_->version() == version_;
+  }
+
+ private:
+  std::weak_ptr<void> life_;  // of the cell
+  const Storage* memory_;     // not owned
+  uint32_t version_;
+};
+
 class Original {
  public:
   Original(const Tensor& tensor, RecomputeCheck check)
@@ -30,23 +57,17 @@ class Original {
   /// The result of `function`, in the layout of the original.
   Tensor again(const std::function<Tensor()>& function) const {
     Tensor found = function();
-    if (!found.defined() || !(found.impl().type() == type_))
-      refuse(fmt::format("the function gave {} for a dropped tensor that was {}", describe(found),
-                         to_string(type_)));
+    check_type(found, type_);
     if (!order_.flatten(found).is_contiguous()) found = order_.copy(found);
     if (check_ == RecomputeCheck::bits && hash(found) != hash_)
-      refuse(
-          fmt::format("the function gave other values than the dropped {} had. Hint: nothing that it uses "
-                      "may be written to before "
-                      "the backward, and it must draw no random numbers",
-                      to_string(type_)));
+      fail(Category::hook_bad_result, "recompute",
+           fmt::format("the function gave other values than the dropped {} had. Hint: nothing that it uses "
+                       "may be written to before the backward, and it must draw no random numbers",
+                       to_string(type_)));
     return found;
   }
 
  private:
-  [[noreturn]] static void refuse(const std::string& text) {
-    fail(Category::hook_bad_result, "recompute", text);
-  }
   uint64_t hash(const Tensor& tensor) const {
     const Tensor block = contiguous(order_.flatten(tensor)).cpu();
     return XXH3_64bits(block.raw_data(), static_cast<size_t>(block.nbytes()));
@@ -101,17 +122,12 @@ class RecomputeValue final : public SavedTensorHooks {
   RecomputeValue(const Tensor& value, std::function<Tensor()> function, RecomputeCheck check)
       : original_(value, check),
         function_(std::move(function)),
-        memory_(value.impl().storage().get()),
-        version_(value.version()),
+        memory_(value),
         offset_(value.storage_offset()),
-        elements_(value.numel()) {
-    AutogradMeta& meta = value.impl().need_meta();
-    if (!meta.life) meta.life = std::make_shared<char>();
-    life_ = meta.life;
-  }
+        elements_(value.numel()) {}
 
   std::any pack(const Tensor& tensor) override {
-    if (!is_ours(tensor)) return tensor;
+    if (!memory_.holds(tensor)) return tensor;
     Window window{tensor.impl().type(), tensor.strides(), tensor.storage_offset() - offset_};
     if (window.offset < 0 || window.end() > elements_) return tensor;
     return window;
@@ -123,16 +139,9 @@ class RecomputeValue final : public SavedTensorHooks {
   }
 
  private:
-  // While the value's cell lives, no other storage can have this address.
-  bool is_ours(const Tensor& tensor) const {
-    return !life_.expired() && tensor.impl().storage().get() == memory_ && memory_->version() == version_;
-  }
-
   Original original_;
   std::function<Tensor()> function_;
-  std::weak_ptr<void> life_;  // of the value's cell
-  const Storage* memory_;     // not owned
-  uint32_t version_;
+  ValueMemory memory_;
   int64_t offset_, elements_;
 };
 
@@ -143,17 +152,14 @@ class RecordedRecompute final : public SavedTensorHooks {
   RecordedRecompute(const Tensor& value, std::function<Tensor()> function) : function_(std::move(function)) {
     traceable = true;
     if (!value.defined()) return;
-    AutogradMeta& meta = value.impl().need_meta();
-    if (!meta.life) meta.life = std::make_shared<char>();
-    life_ = meta.life;
+    memory_.emplace(value);
     value_ = TensorImpl::make();
     value_->alias(value.impl());
-    version_ = value.version();
   }
 
   std::any pack(const Tensor& tensor) override {
     if (!value_) return Dropped{};
-    if (!is_ours(tensor)) return tensor;
+    if (!memory_->holds(tensor)) return tensor;
     return Dropped{ops::geometry_of(tensor.impl(), *value_)};
   }
 
@@ -162,10 +168,7 @@ class RecordedRecompute final : public SavedTensorHooks {
     const Dropped& dropped = std::any_cast<const Dropped&>(payload);
     const Tensor found = function_();
     if (!value_) return found;
-    if (!found.defined() || !(found.impl().type() == value_->type()))
-      fail(Category::hook_bad_result, "recompute",
-           fmt::format("the function gave {} for a dropped tensor that was {}", describe(found),
-                       to_string(value_->type())));
+    check_type(found, value_->type());
     ops::Geometry window = *dropped.window;
     const Tensor block = contiguous(found);
     TensorImpl* const operand = block.get();
@@ -182,15 +185,10 @@ class RecordedRecompute final : public SavedTensorHooks {
   struct Dropped {
     std::optional<ops::Geometry> window;  // in the value
   };
-  bool is_ours(const Tensor& tensor) const {
-    const RefPtr<Storage>& memory = tensor.impl().storage();
-    return !life_.expired() && memory == value_->storage() && memory->version() == version_;
-  }
 
   const std::function<Tensor()> function_;
-  RefPtr<TensorImpl> value_;  // its type, layout and memory; a recorded value has no data
-  std::weak_ptr<void> life_;  // of its cell
-  uint32_t version_ = 0;
+  RefPtr<TensorImpl> value_;  // its type and layout; null: everything is dropped
+  std::optional<ValueMemory> memory_;
 };
 
 bool is_recorded() { return Emitter::current().values() == Emitter::Values::of_function; }

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "engine/emitter.h"
+#include "hooks/file_bytes.h"
 #include "ops/creation.h"
 #include "ops/shape_ops.h"
 
@@ -40,7 +41,7 @@ SavedFile::SavedFile(const std::string& folder, const Tensor& tensor)
   Descriptor file{::mkostemp(path_.data(), O_CLOEXEC)};
   if (file.fd < 0) fail("create a file for");
   try {
-    write(file.fd, dense.raw_data(), static_cast<size_t>(dense.nbytes()));
+    if (!write_bytes(file.fd, 0, dense.raw_data(), static_cast<size_t>(dense.nbytes()))) fail("write");
     const int fd = file.fd;
     file.fd = -1;
     if (::close(fd) != 0) fail("write");  // some file systems report a full disk here
@@ -54,17 +55,6 @@ SavedFile::SavedFile(const std::string& folder, const Tensor& tensor)
 
 SavedFile::~SavedFile() {
   if (::getpid() == process_) ::unlink(path_.c_str());
-}
-
-void SavedFile::write(int fd, const void* data, size_t size) {
-  const char* next = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t written = ::write(fd, next, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write");
-    next += written;
-    size -= static_cast<size_t>(written);
-  }
 }
 
 Tensor SavedFile::memory() const { return empty(type_.shape, {type_.dtype}); }
@@ -83,15 +73,9 @@ void SavedFile::read_into(void* memory) const {
   if (!S_ISREG(status.st_mode) || status.st_size != bytes_)
     throw FileError(
         fmt::format("{}: a saved tensor of {} bytes was changed: it has {}", path_, bytes_, status.st_size));
-  char* next = static_cast<char*>(memory);
-  for (auto left = static_cast<size_t>(bytes_); left > 0;) {
-    const ssize_t count = ::read(file.fd, next, left);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("read back");
-    if (count == 0) throw FileError(path_ + ": a saved tensor was cut short while it was read");
-    next += count;
-    left -= static_cast<size_t>(count);
-  }
+  const int64_t count = read_bytes(file.fd, 0, memory, static_cast<size_t>(bytes_));
+  if (count < 0) fail("read back");
+  if (count < bytes_) throw FileError(path_ + ": a saved tensor was cut short while it was read");
   if (XXH3_64bits(memory, static_cast<size_t>(bytes_)) != hash_)
     throw FileError(path_ + ": a saved tensor was changed: its hash differs");
 }

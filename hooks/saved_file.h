@@ -29,7 +29,6 @@ class SavedFile {
 
  private:
   [[noreturn]] void fail(const char* action) const;
-  void write(int fd, const void* data, size_t size);
 
   std::string path_;
   int process_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+#include <string>
 
 #include "engine/error.h"
 
@@ -19,9 +20,12 @@ Error error_of(const F& f) {
   return Error(Category::unsupported, "");
 }
 
+/// Its category; `text` receives its text.
 template <class F>
-Category category_of(const F& f) {
-  return error_of(f).category();
+Category category_of(const F& f, std::string* text = nullptr) {
+  const Error error = error_of(f);
+  if (text) *text = error.what();
+  return error.category();
 }
 
 }  // namespace retrograd

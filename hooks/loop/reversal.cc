@@ -104,7 +104,7 @@ Tensors LoopReversal::run_known(StepState at) {
 
 Tensors LoopReversal::run_unknown(StepState at) {
   StepState before;
-  for (; steps_.code().more(at.state, at.step); ++count_) {
+  for (; steps_.code().goes_on(at.state, at.step); ++count_) {
     if (at_hand_) keep(std::move(before), *std::exchange(at_hand_, {}));
     before = at;
     at_hand_ = record(at);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "engine/grad_mode.h"
+#include "hooks/file_bytes.h"
 #include "ops/creation.h"
 #include "ops/shape_ops.h"
 
@@ -40,30 +41,16 @@ void ScratchFile::write(int64_t at, const Tensor& tensor) const {
   check_process();
   NoGradGuard no_grad;
   const Tensor dense = contiguous(tensor.cpu());
-  const char* next = static_cast<const char*>(dense.raw_data());
-  for (auto left = static_cast<size_t>(dense.nbytes()); left > 0;) {
-    const ssize_t count = ::pwrite(fd_, next, left, at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("write to");
-    next += count;
-    at += count;
-    left -= static_cast<size_t>(count);
-  }
+  if (!write_bytes(fd_, at, dense.raw_data(), static_cast<size_t>(dense.nbytes()))) fail("write to");
 }
 
 Tensor ScratchFile::read(int64_t at, const TensorType& type) const {
   check_process();
   const Tensor result = empty(type.shape, {type.dtype});
-  char* next = static_cast<char*>(result.raw_data());
-  for (auto left = static_cast<size_t>(result.nbytes()); left > 0;) {
-    const ssize_t count = ::pread(fd_, next, left, at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("read");
-    if (count == 0) throw FileError(folder_ + ": a scratch file is shorter than what was written to it");
-    next += count;
-    at += count;
-    left -= static_cast<size_t>(count);
-  }
+  const int64_t count = read_bytes(fd_, at, result.raw_data(), static_cast<size_t>(result.nbytes()));
+  if (count < 0) fail("read");
+  if (count < result.nbytes())
+    throw FileError(folder_ + ": a scratch file is shorter than what was written to it");
   return result.to(type.device);
 }
 

@@ -79,10 +79,7 @@ Tensors LoopSteps::call_body(const Tensors& state, int64_t step) const {
 }
 
 Tensors LoopSteps::run_all(Tensors state) const {
-  const auto goes_on = [&](int64_t step) {
-    return code_->more ? code_->more(state, step) : step < code_->steps;
-  };
-  for (int64_t step = 0; goes_on(step); ++step) state = call_body(state, step);
+  for (int64_t step = 0; code_->goes_on(state, step); ++step) state = call_body(state, step);
   return state;
 }
 
@@ -96,12 +93,10 @@ Tensors LoopSteps::first_of_constant(const StepState& at) const {
 }
 
 Tensors LoopSteps::run_constant(const Tensors& state) const {
-  const auto goes_on = [&](const StepState& at) {
-    return code_->more ? code_->more(at.state, at.step) : at.step < code_->steps;
-  };
   const NoGradGuard no_grad;
   StepState at(0, state);
-  while (goes_on(at)) at = StepState(at.step + 1, at.step == 0 ? first_of_constant(at) : execute(at));
+  while (code_->goes_on(at.state, at.step))
+    at = StepState(at.step + 1, at.step == 0 ? first_of_constant(at) : execute(at));
   return at.state;
 }
 

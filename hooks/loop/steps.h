@@ -22,6 +22,9 @@ struct LoopCode {
   int64_t steps = 0;
   CheckpointLoopOptions options;  // no parameter is listed twice
   SourceLocation where;
+
+  /// Whether step `step` follows.
+  bool goes_on(const Tensors& state, int64_t step) const { return more ? more(state, step) : step < steps; }
 };
 
 struct StepState {

@@ -4,19 +4,19 @@
 #include <fstream>
 
 #include "retrograd/retrograd.h"
-#include "tests/hooks/errors.h"
+#include "tests/errors.h"
 #include "tests/hooks/pairs.h"
 #include "tests/hooks/regions.h"
 
 namespace rg = retrograd;
 namespace ag = retrograd::autograd;
+using rg::category_of;
 using rg::checkpoint;
 using rg::CheckpointPolicy;
 using rg::RecomputeScope;
 using rg::Tensor;
 using rg::Tensors;
 using rg::testing::Calls;
-using rg::testing::category_of;
 using rg::testing::live;
 using rg::testing::same_bits;
 using rg::testing::shifted_wave;

@@ -6,15 +6,15 @@
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"
-#include "tests/hooks/errors.h"
+#include "tests/errors.h"
 #include "tests/hooks/pairs.h"
 #include "tests/hooks/regions.h"
 
 namespace rg = retrograd;
+using rg::category_of;
 using rg::Tensor;
 using rg::Tensors;
 using rg::testing::Calls;
-using rg::testing::category_of;
 using rg::testing::in_modes;
 using rg::testing::live;
 using rg::testing::same_bits;

@@ -111,6 +111,7 @@ TEST_CASE("the schedule takes the steps that it costs") {
     for (const int64_t steps : {1, 2, 3, 5, 12, 39, 40, 41, 42, 100, 333}) {
       CAPTURE(slots, steps);
       CHECK(carried_out(steps, slots) == rg::checkpoint_loop_steps(steps, slots));
+      CHECK(LoopSchedule(slots).from_slot(steps, slots - 1) == rg::checkpoint_loop_steps(steps, slots));
     }
 }
 

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "retrograd/retrograd.h"
-#include "tests/hooks/errors.h"
+#include "tests/errors.h"
 #include "tests/hooks/pairs.h"
 #include "tests/hooks/regions.h"
 
@@ -24,7 +24,7 @@ namespace {
 
 std::string error_of(const std::function<void()>& f) {
   std::string text;
-  rg::testing::category_of(f, &text);
+  rg::category_of(f, &text);
   return text;
 }
 

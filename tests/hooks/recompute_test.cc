@@ -7,13 +7,13 @@
 #include <cstring>
 
 #include "retrograd/retrograd.h"
-#include "tests/hooks/errors.h"
+#include "tests/errors.h"
 #include "tests/hooks/pairs.h"
 
 namespace rg = retrograd;
+using rg::category_of;
 using rg::Tensor;
 using rg::Tensors;
-using rg::testing::category_of;
 using rg::testing::is_left_as_it_is;
 using rg::testing::same_bits;
 using rg::testing::shifted_wave;

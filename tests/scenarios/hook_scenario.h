@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "retrograd/retrograd.h"
+#include "tests/errors.h"
 #include "tests/same_bits.h"
 
 namespace retrograd::scenario {
+
+using retrograd::category_of;
 
 using Values = std::vector<double>;
 using Events = std::vector<std::string>;
@@ -107,18 +110,6 @@ inline Tensors multiplied(const Tensors& grads, double factor) {
   Tensors out;
   for (const Tensor& g : grads) out.push_back(g.defined() ? g * factor : g);
   return out;
-}
-
-/// The category of the Error that f throws; `text` receives its text. Fails when nothing, or something else, is thrown.
-inline Category category_of(const std::function<void()>& f, std::string* text = nullptr) {
-  try {
-    f();
-  } catch (const Error& e) {
-    if (text) *text = e.what();
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return Category::unsupported;
 }
 
 /// Saved-tensor hooks that count, and keep the tensor itself.

@@ -5,7 +5,7 @@
 
 #include "ir/graph.h"
 #include "retrograd/retrograd.h"
-#include "tests/hooks/errors.h"
+#include "tests/errors.h"
 #include "tests/hooks/pairs.h"
 #include "tracer/plan/peak_meter.h"
 
@@ -13,7 +13,7 @@ namespace rg = retrograd;
 using rg::SavedTensorHooksGuard;
 using rg::Tensor;
 using rg::Tensors;
-using rg::testing::category_of;
+using rg::category_of;
 using rg::testing::same_bits;
 using rg::testing::shifted_wave;
 using Pair = rg::RefPtr<rg::SavedTensorHooks>;

@@ -109,7 +109,7 @@ const void* Recorder::attrs_of(const Record& record) {
 const void* Recorder::attrs_of(const Region& region, size_t call) {
   const Region::Call& c = region.calls()[call];
   ++calls_recomputed;
-  if (!region.attrs(c) || c.op->attrs_size == 0) return nullptr;
+  if (!region.attrs(c)) return nullptr;
   region_attrs_.resize(c.op->attrs_size);  // the rule that asks for a value uses attrs_
   std::memcpy(region_attrs_.data(), region.attrs(c), c.op->attrs_size);
   symbolise_attrs(*c.op, region_attrs_.data(),

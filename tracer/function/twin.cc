@@ -2,8 +2,6 @@
 #include "tracer/function/twin.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <unordered_map>
 

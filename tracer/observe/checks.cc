@@ -1,6 +1,7 @@
 // See tracer/observe/checks.h.
 #include "tracer/observe/checks.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>

@@ -11,7 +11,7 @@
 namespace retrograd::inline v0 {
 namespace {
 
-// Begins a fetch in the same context as an unpack hook (engine/tape.cc).
+// Begins a fetch in the same context as an unpack hook (engine/slots.cc).
 void begin(const Packed& packed) {
   NoGradGuard no_grad;
   const detail::NoDefaultHooks no_hooks;
