@@ -80,9 +80,9 @@ void Taper::emit_and_record(const Call& call, Tensor* results) {
 void Taper::emit_unpack(const Call& call, Tensor* results) {
   below().emit(call, results);
   if (!results[0].defined()) return;
+  if (call.attrs_as<HostAttrs>().code) return;  // the replay of the recorded function links the value
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
   if (attrs.region) return;
-  if (attrs.code) return;  // the replay of the recorded function links the value
   Record& record = *attrs.record;
   const Slot& slot = record.slot(attrs.slot);
   const Edge edge = slot.is_result ? Edge(&record, slot.index) : record.edge(slot.index);

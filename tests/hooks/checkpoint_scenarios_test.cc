@@ -436,10 +436,13 @@ TEST_CASE("100,000 steps with regions that change leave no memory behind") {
     if (i % 5) x.set_grad({}), rg::sum(y).backward();  // else the graph is dropped unused
   };
   for (int i = 0; i < 1000; ++i) step(i);
-  const int64_t before = live(), resident = resident_bytes();
+  [[maybe_unused]] const int64_t resident = resident_bytes();
+  const int64_t before = live();
   for (int i = 0; i < 100000; ++i) step(i);
   CHECK(live() == before);
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps freed memory
   CHECK(resident_bytes() < resident + resident / 4 + (int64_t{4} << 20));
+#endif
 }
 
 namespace {
