@@ -72,6 +72,7 @@ class CpuExecutor final : public Executor {
   std::unique_ptr<FusedKernel> fuse(const FusedGroup& group) const override {
     return fuse_group(group, table_);
   }
+  bool multiplies_fast(ScalarType dtype) const override { return dtype == kBFloat16 && has_bfloat16(); }
   void allocate(TensorImpl& cell) override { cell.allocate(); }
   bool has_scratch(const OpInfo* op) const override { return table_.find(op).has_scratch; }
   int64_t scratch_bytes(Kernel kernel, const Call& call, TensorImpl* const* outputs) override {

@@ -78,7 +78,7 @@ class HeldNumbers {
  public:
   /// Computes a launch's numbers from its attributes; all bytes of the numbers must be initialised.
   using Write = void (*)(const void* attrs, void* to);
-  static constexpr size_t kMost = 64;               // bytes of a launch
+  static constexpr size_t kMost = 128;              // bytes of a launch
   static constexpr size_t kLaunchesOfAPiece = 256;  // launches per copy
 
   explicit HeldNumbers(Gpu& gpu) : gpu_(gpu) {}

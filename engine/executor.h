@@ -121,6 +121,8 @@ class Executor {
   }
   /// A kernel for a group of nodes with roles. Null when there is none for these sizes: then the nodes run one by one.
   virtual std::unique_ptr<FusedKernel> fuse(const FusedGroup&) const { return nullptr; }
+  /// Whether products of matrices are faster in this dtype than in float32.
+  virtual bool multiplies_fast(ScalarType) const { return false; }
   /// Memory for the arena of a run.
   virtual RefPtr<Storage> allocate_memory(int64_t bytes) { return Storage::allocate(bytes); }
   /// Gives a typed cell contiguous memory.

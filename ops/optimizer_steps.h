@@ -1,20 +1,23 @@
 // Steps of optimizers as ops: new values of a parameter and of the optimizer's state, from the old ones and a gradient.
 //
-// Result k is the new value of operand k, and a kernel may compute it in that operand's memory (Trait::updates): so
-// optim/ steps in place, and the plan of a recorded step does, too. All numbers that may change from step to step are
-// Scalars: inputs of a recorded step. Formulas and names as in PyTorch (torch.optim.AdamW, torch.optim.SGD);
-// optim/adamw.h and optim/sgd.h explain the options. In 16 bits an update is computed in float32 and each new value
-// rounded once, as in PyTorch's fused optimizers.
+//   StepOf<Rule>   the op of an update rule (ops/optimizers/rule.h). Its attributes are the rule's options, the number of
+//                  the step, and the numbers that the parameter carries from step to step
+//   UpdateList     steps of many parameters, which are computed together
 //
-// A step is an op here with its numbers_of(), a formula in ops/optimizer_formulas.h, and an entry in the list of each.
+// Result k is the new value of operand k, and a kernel may compute it in that operand's memory (Trait::updates): so
+// optim/ steps in place, and the plan of a recorded step does, too. The last operand, found_inf, is a number that may be
+// absent: where it is not 0 nothing is updated (optim/grad_scaler.h). All numbers are Scalars: inputs of a recorded step.
+// In 16 bits an update is computed in float32 and each new value rounded once, as in PyTorch's fused optimizers.
+//
 // Limits: float32, float64, bfloat16 and float16; row-major.
 #pragma once
 
-#include <type_traits>
-#include <utility>
+#include <algorithm>
+#include <cstddef>
+#include <functional>
 
 #include "ops/op.h"
-#include "ops/optimizer_formulas.h"
+#include "ops/optimizers/rules.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::ops {
@@ -24,7 +27,101 @@ inline bool may_be_updated(ScalarType dtype) {
   return dtype == kFloat32 || dtype == kFloat64 || dtype == kBFloat16 || dtype == kFloat16;
 }
 
-/// Common properties of steps: all operands have the parameter's type.
+/// A short text that is made at compile time.
+template <size_t Capacity>
+struct FixedText {
+  char chars[Capacity] = {};
+  size_t size = 0;
+  constexpr FixedText& operator+=(std::string_view text) {
+    for (const char c : text) chars[size++] = c;
+    return *this;
+  }
+  constexpr std::string_view view() const { return {chars, size}; }
+};
+
+/// Options that are no numbers.
+template <class T>
+inline constexpr bool is_structure = std::is_integral_v<T> || std::is_enum_v<T>;
+
+/// Calls f(item) for the items of "a, b, c".
+template <class F>
+constexpr void for_each_item(std::string_view list, F&& f) {
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(", "), list.size());
+    f(list.substr(0, end));
+    list.remove_prefix(std::min(end + 2, list.size()));
+  }
+}
+
+/// The attributes of a rule's step. Numbers: the options that are numbers, in the order of visit(), "betas" as beta1 and
+/// beta2; then step; then those that the rule keeps. Structure: all other options, which are flags if the rule has an op.
+template <class Rule>
+struct StepNames {
+  using Name = FixedText<32>;
+  struct Counts {
+    int numbers = 0, structure = 0, kept = 0;
+  };
+  static constexpr Counts counts = [] {
+    Counts counts;
+    typename Rule::Options options;
+    options.visit([&]<class T>(std::string_view, T& option, auto...) {
+      if constexpr (is_structure<T>)
+        ++counts.structure;
+      else
+        counts.numbers += static_cast<int>(sizeof(option) / sizeof(double));
+    });
+    for_each_item(Rule::kept, [&](std::string_view) { ++counts.kept; });
+    counts.numbers += 1 + counts.kept;
+    return counts;
+  }();
+  static constexpr int numbers = counts.numbers, structure = counts.structure, kept = counts.kept;
+  static constexpr int step = numbers - kept - 1;  // the place of the step among the numbers
+
+  struct All {
+    std::array<Name, numbers> of_numbers;
+    std::array<Name, structure + 1> of_flags;
+  };
+  static constexpr All names = [] {
+    All all{};
+    int n = 0, f = 0;
+    typename Rule::Options options;
+    options.visit([&]<class T>(std::string_view name, T&, auto...) {
+      if constexpr (is_structure<T>)
+        all.of_flags[f++] += name;
+      else if constexpr (std::is_same_v<T, double>)
+        all.of_numbers[n++] += name;
+      else
+        for (size_t i = 0; i < std::tuple_size_v<T>; ++i) {
+          const char digit = static_cast<char>('1' + i);
+          (all.of_numbers[n++] += name.substr(0, name.size() - 1)) += std::string_view(&digit, 1);
+        }
+    });
+    all.of_numbers[n++] += "step";
+    for_each_item(Rule::kept, [&](std::string_view name) { all.of_numbers[n++] += name; });
+    return all;
+  }();
+
+  static constexpr FixedText<128> operands = [] {
+    FixedText<128> text;
+    return (text += Rule::operands) += ", found_inf";
+  }();
+  /// For docs/ops.md: any numbers.
+  static constexpr FixedText<512> example = [] {
+    FixedText<512> text;
+    for (int k = 0; k < Rule::inputs; ++k) text += k == 0 ? "f32[3]" : ", f32[3]";
+    text += ", f32[] {";
+    for (int i = 0; i < numbers; ++i) {
+      if (i > 0) text += ", ";
+      (text += names.of_numbers[i].view()) += "=0.5";
+    }
+    for (int i = 0; i < structure; ++i) ((text += ", ") += names.of_flags[i].view()) += "=false";
+    text += "} : ";
+    for (int k = 0; k + 1 < Rule::inputs; ++k) text += k == 0 ? "f32[3]" : ", f32[3]";
+    return text;
+  }();
+};
+
+/// Common properties of steps: all operands but found_inf, which is float32 without dims, have the parameter's type.
 struct UpdateOp {
   static constexpr uint32_t traits = Trait::pure | Trait::updates;
   static constexpr int8_t outputs = -1;
@@ -32,143 +129,94 @@ struct UpdateOp {
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 
-/// (p, m, v, largest, g): p, m, v, and largest with amsgrad. With t the step, counted from 1:
-///   m += (g - m) (1 - beta1);  v = beta2 v + (1 - beta2) g^2;  largest = max(largest, v)
-///   p = p (1 - lr * weight_decay) - lr / (1 - beta1^t) * m / (sqrt(v or largest) / sqrt(1 - beta2^t) + eps)
-struct AdamWStep : UpdateOp {
+/// The op of a rule: operands as the rule lists them, then found_inf.
+template <class Rule>
+struct StepOf : UpdateOp {
+  using Names = StepNames<Rule>;
   struct Attrs {
-    Scalar lr, beta1, beta2, eps, weight_decay, step;
-    bool maximize = false;
+    std::array<Scalar, Names::numbers> numbers;
+    std::array<bool, Names::structure> flags;
     bool operator==(const Attrs&) const = default;
     void visit(AttrVisitor& v) {
-      v.field("lr", lr);
-      v.field("beta1", beta1);
-      v.field("beta2", beta2);
-      v.field("eps", eps);
-      v.field("weight_decay", weight_decay);
-      v.field("step", step);
-      v.field("maximize", maximize);
+      for (size_t i = 0; i < numbers.size(); ++i) v.field(Names::names.of_numbers[i].view(), numbers[i]);
+      for (size_t i = 0; i < flags.size(); ++i) v.field(Names::names.of_flags[i].view(), flags[i]);
     }
   };
-  static constexpr std::string_view name = "adamw_step", doc = "a step of AdamW";
-  static constexpr std::string_view operands = "param, exp_avg, exp_avg_sq, max_exp_avg_sq, grad";
-  static constexpr std::string_view example =
-      "f32[3], f32[3], f32[3], f32[3], f32[3] {lr=0.1, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.01, "
-      "step=1, "
-      "maximize=false} : f32[3], f32[3], f32[3], f32[3]";
-  static constexpr int8_t arity = 5;
-  static constexpr uint8_t optional = 8;
+  static constexpr std::string_view name = Rule::op_name, doc = Rule::doc;
+  static constexpr std::string_view operands = Names::operands.view(), example = Names::example.view();
+  static constexpr int8_t arity = Rule::inputs + 1;
+  static constexpr uint8_t optional = Rule::optional | 1 << Rule::inputs;
+  static_assert(arity <= 8);
 };
+
+/// Options of a rule from their numbers and all else, in the order of visit().
+template <class Options, class Structure>
+Options options_from(const double* numbers, const Structure* structure) {
+  Options options;
+  options.visit([&]<class T>(std::string_view, T& option, auto...) {
+    if constexpr (is_structure<T>)
+      option = static_cast<T>(*structure++);
+    else if constexpr (std::is_same_v<T, double>)
+      option = *numbers++;
+    else
+      for (double& value : option) value = *numbers++;
+  });
+  return options;
+}
+
 /// What the formula of a step needs of its attributes.
-AdamWNumbers numbers_of(const AdamWStep::Attrs& a);
+template <class Rule>
+typename Rule::Formula::Factors factors_of(const typename StepOf<Rule>::Attrs& attrs) {
+  using Names = StepNames<Rule>;
+  double numbers[Names::numbers];
+  for (size_t i = 0; i < attrs.numbers.size(); ++i) numbers[i] = attrs.numbers[i].to_double();
+  return typename Rule::Formula::Factors(options_from<typename Rule::Options>(numbers, attrs.flags.data()),
+                                         Progress{numbers[Names::step], numbers + Names::step + 1});
+}
 
-/// (p, buffer, g): p, and buffer with momentum.
-///   g = g + weight_decay * p;  buffer = keep * buffer + fresh * g
-///   p -= lr * (nesterov: g + momentum * buffer; else buffer, or g without one)
-/// keep and fresh are momentum and 1 - dampening; 0 and 1 at the first step.
-struct SGDStep : UpdateOp {
-  struct Attrs {
-    Scalar lr, weight_decay, momentum, keep, fresh;
-    bool nesterov = false, maximize = false;
-    bool operator==(const Attrs&) const = default;
-    void visit(AttrVisitor& v) {
-      v.field("lr", lr);
-      v.field("weight_decay", weight_decay);
-      v.field("momentum", momentum);
-      v.field("keep", keep);
-      v.field("fresh", fresh);
-      v.field("nesterov", nesterov);
-      v.field("maximize", maximize);
-    }
-  };
-  static constexpr std::string_view name = "sgd_step", doc = "a step of stochastic gradient descent";
-  static constexpr std::string_view operands = "param, momentum_buffer, grad";
-  static constexpr std::string_view example =
-      "f32[3], f32[3], f32[3] {lr=0.1, weight_decay=0, momentum=0.9, keep=0.9, fresh=1, nesterov=false, "
-      "maximize=false} : f32[3], f32[3]";
-  static constexpr int8_t arity = 3;
-  static constexpr uint8_t optional = 2;
+template <class Rules>
+struct StepsOf;
+template <class... Rule>
+struct StepsOf<RuleList<Rule...>> {
+  using Type = OpList<StepOf<Rule>...>;
 };
-SGDNumbers numbers_of(const SGDStep::Attrs& a);
+using OptimizerOps = StepsOf<OptimizerRules>::Type;
 
-using OptimizerOps = OpList<AdamWStep, SGDStep>;
-
-/// Whether a formula is that of a step: of its operands, with its numbers.
-template <class Op, template <class> class Formula>
-constexpr bool is_formula_of() {
-  using F = Formula<AnyNumber>;
-  using Numbers = decltype(numbers_of(std::declval<const typename Op::Attrs&>()));
-  return std::is_same_v<typename F::Numbers, Numbers> && F::inputs == Op::arity &&
-         F::outputs == Op::arity - 1 && Op::optional == (F::optional < 0 ? 0 : 1 << F::optional);
-}
-template <class... Op, template <class> class... Formula>
-constexpr bool are_formulas_of(OpList<Op...>, FormulaList<Formula...>) {
-  if constexpr (sizeof...(Op) != sizeof...(Formula))
-    return false;
-  else
-    return (is_formula_of<Op, Formula>() && ...);
-}
-static_assert(are_formulas_of(OptimizerOps(), OptimizerFormulas()),
-              "the lists of steps and of formulas differ");
-
-/// The non-numeric part of an UpdateList. Updates are numbered from 0, in the order in which they were added.
-class UpdateBatch {
+/// Steps of one rule: the values of the first tensors of each are replaced, namely of those before the gradient. While a function is recorded each is a node. Otherwise consecutive updates with the same
+/// numbers are computed in one pass over the memory of all of them, with results as if they were computed in order.
+///
+/// The kernel gets them as one call: the operands of all steps, concatenated, the results likewise, and one set of
+/// attributes.
+class UpdateList {
  public:
-  UpdateBatch(const OpInfo& op, SourceLocation where);
+  /// `op` of StepOf. `found_inf` of all updates; undefined: there is none.
+  UpdateList(const OpInfo& op, SourceLocation where, Tensor found_inf = {});
+  UpdateList(const UpdateList&) = delete;
 
-  void add(std::span<const Tensor> operands, int64_t* steps);
-  /// Whether two updates agree in dtype, device, and the operands that are omitted. Never while a function is recorded.
-  bool may_join(size_t a, size_t b) const;
-  /// Runs the updates from `begin` to `end`, which may be joined.
-  void run(size_t begin, size_t end, void* attrs) const;
+  /// `operands` of the op without found_inf, which are kept alive; the attributes' numbers and flags.
+  void add(std::span<const Tensor> operands, std::span<const Scalar> numbers, std::span<const bool> flags);
+  /// Computes the added updates, once. Calls done(number) for each that has been computed, in the order in which they
+  /// were added; not while a function is recorded. An error says how many were done before it.
+  void run(const std::function<void(size_t)>& done = {});
 
  private:
   std::span<const Tensor> operands(size_t begin, size_t end) const {
     return {operands_.data() + begin * arity_, (end - begin) * arity_};
   }
+  std::byte* attrs(size_t update) { return attrs_.data() + update * op_.attrs_size; }
+  bool may_join(size_t a, size_t b);
   bool is_independent(std::span<const Tensor> operands) const;
-  void record(std::span<const Tensor> operands, void* attrs) const;
-  void launch(size_t begin, size_t end, void* attrs) const;
+  void record(size_t update);
+  void launch(size_t begin, size_t end);
 
   const OpInfo& op_;
-  const size_t arity_ = static_cast<size_t>(op_.arity);
+  const size_t arity_;
   const SourceLocation where_;
   const bool is_recorded_;
-  Tensors operands_;             // of all updates
-  std::vector<int64_t*> steps_;  // of each; null: no step count
-};
-
-/// Steps of optimizers: the values of the first tensors of each are replaced, namely of those before its last defined
-/// tensor, the gradient. While a function is recorded each is a node. Otherwise consecutive updates with the same
-/// numbers are computed in one pass over the memory of all of them, with results as if they were computed in order.
-///
-/// The kernel gets them as one call: the operands of all steps, concatenated, the results likewise, and one set of
-/// attributes.
-template <class Op>
-class UpdateList {
- public:
-  using Attrs = typename Op::Attrs;
-
-  explicit UpdateList(SourceLocation where) : batch_(info<Op>, where) {}
-  UpdateList(const UpdateList&) = delete;
-
-  /// `operands` of the op, which are kept alive. `steps` is incremented when they have been computed.
-  void add(std::span<const Tensor> operands, const Attrs& attrs, int64_t* steps = nullptr) {
-    batch_.add(operands, steps);
-    attrs_.push_back(attrs);
-  }
-  /// Computes the added updates, once. An error says how many were done before it.
-  void run() {
-    for (size_t begin = 0, end = 0; begin < attrs_.size(); begin = end) {
-      ++end;
-      while (end < attrs_.size() && batch_.may_join(begin, end) && attrs_[end] == attrs_[begin]) ++end;
-      batch_.run(begin, end, &attrs_[begin]);
-    }
-  }
-
- private:
-  UpdateBatch batch_;
-  std::vector<Attrs> attrs_;
+  const Tensor found_inf_;
+  size_t numbers_ = 0;
+  Tensors operands_;              // of all updates
+  std::vector<std::byte> attrs_;  // of each, op_.attrs_size bytes: numbers, then flags
 };
 
 }  // namespace retrograd::ops

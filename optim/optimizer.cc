@@ -1,13 +1,136 @@
-// The common code of optimizers that does not depend on their algorithm. See optim/optimizer.h.
+// See optim/optimizer.h.
 #include "optim/optimizer.h"
 
-#include <unordered_set>
+#include <atomic>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "engine/runner.h"
 #include "ops/shape_ops.h"
+#include "optim/differentiable.h"
+#include "optim/param_state.h"
 
 namespace retrograd::inline v0::optim {
+namespace {
+
+using detail::Groups;
+using detail::OptimizerData;
+using detail::ParamState;
+using detail::RuleInfo;
+using detail::StepInputs;
+
+// The parameters of the groups, by group: a recorded step depends on them.
+struct Place {
+  size_t group;
+  const TensorImpl* param;
+};
+using Places = std::vector<Place>;
+
+bool fits(const Places& places, Groups& groups) {
+  size_t next = 0;
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (const Tensor& param : groups.params(g)) {
+      if (next == places.size() || places[next].group != g || places[next].param != param.get()) return false;
+      ++next;
+    }
+  return next == places.size();
+}
+
+Tensors all_params(Groups& groups) {
+  Tensors all;
+  for (size_t g = 0; g < groups.size(); ++g)
+    all.insert(all.end(), groups.params(g).begin(), groups.params(g).end());
+  return all;
+}
+
+// Sets or reads number `index` of one option.
+class OptionAccess final : public detail::OptionVisitor {
+ public:
+  OptionAccess(std::string_view name, size_t index, const double* value)
+      : name_(name), index_(index), value_(value) {}
+
+  void numbers(std::string_view name, std::span<double> values, const ops::Domain&) override {
+    if (name != name_ || index_ >= values.size()) return;
+    if (value_) values[index_] = *value_;
+    found_ = values[index_];
+  }
+  void flag(std::string_view name, bool& value) override {
+    if (name != name_ || index_ > 0) return;
+    if (value_) value = *value_ != 0;
+    found_ = value;
+  }
+  void count(std::string_view name, int64_t& value, const ops::Domain&) override {
+    if (name != name_ || index_ > 0) return;
+    if (value_) value = static_cast<int64_t>(*value_);
+    found_ = static_cast<double>(value);
+  }
+  std::optional<double> found() const { return found_; }
+
+ private:
+  std::string_view name_;
+  size_t index_;
+  const double* value_;
+  std::optional<double> found_;
+};
+
+class OptionNames final : public detail::OptionVisitor {
+ public:
+  void numbers(std::string_view name, std::span<double>, const ops::Domain&) override {
+    names.push_back(name);
+  }
+  void flag(std::string_view name, bool&) override { names.push_back(name); }
+  void count(std::string_view name, int64_t&, const ops::Domain&) override { names.push_back(name); }
+  std::vector<std::string_view> names;
+};
+
+}  // namespace
+
+// ---- any optimizer ----------------------------------------------------------------------------------------
+
+std::vector<std::string_view> OptimizerParamGroup::option_names() const {
+  OptionNames all;
+  visit_(options_, all);
+  return all.names;
+}
+
+bool OptimizerParamGroup::has_option(std::string_view name) const {
+  return std::ranges::count(option_names(), name) > 0;
+}
+
+double OptimizerParamGroup::access(std::string_view name, size_t index, const double* value) const {
+  OptionAccess visitor(name, index, value);
+  visit_(options_, visitor);
+  if (!visitor.found())
+    fail(Category::bad_argument, optimizer_, fmt::format("it has no option {}[{}]", name, index), {});
+  return *visitor.found();
+}
+
+double OptimizerParamGroup::option(std::string_view name, size_t index) const {
+  return access(name, index, nullptr);
+}
+
+void OptimizerParamGroup::set_option(std::string_view name, double value, size_t index) const {
+  access(name, index, &value);
+}
+
+Tensor Optimizer::step(const LossClosure& closure, SourceLocation where) {
+  Tensor loss;
+  {
+    EnableGradGuard enable_grad;
+    loss = closure();
+  }
+  step(where);
+  return loss;
+}
+
+void Optimizer::step_unless(const Tensor&, SourceLocation where) {
+  fail(Category::unsupported, "step_unless", "this optimizer cannot skip a step", where);
+}
+
+void Optimizer::set_lr(double lr) {
+  for (size_t g = 0; g < group_count(); ++g) param_group(g).set_lr(lr);
+}
 
 void Optimizer::zero_grad(bool set_to_none) {
   NoGradGuard no_grad;
@@ -19,102 +142,374 @@ void Optimizer::zero_grad(bool set_to_none) {
   }
 }
 
+// ---- of an update rule ------------------------------------------------------------------------------------
+
 namespace detail {
 
-void check_params(const Tensors& params, std::string_view optimizer, SourceLocation where) {
-  if (params.empty()) fail(Category::bad_argument, optimizer, "there is no parameter", where);
-  std::unordered_set<const TensorImpl*> seen;
-  for (const Tensor& p : params) {
-    if (!p.defined()) fail(Category::bad_argument, optimizer, "a parameter is undefined", where);
-    if (!ops::may_be_updated(p.dtype()))
-      fail(Category::dtype_mismatch, optimizer,
-           fmt::format("parameters are float32, float64, bfloat16 or float16, one is {}", describe(p)),
+struct OptimizerData {
+  const RuleInfo& rule;
+  std::unique_ptr<Groups> groups;
+  std::unordered_map<const TensorImpl*, ParamState> states = {};
+  std::shared_ptr<const Places> places = {};  // of the groups, when they were last checked
+  std::atomic<bool> is_stepping = false;
+
+  ParamState& state_of(const Tensor& param) { return states.at(param.get()); }
+  // Another tensor takes the place of a parameter, with its state.
+  void replace(Tensor& param, const Tensor& next) {
+    auto entry = states.extract(param.get());
+    entry.key() = next.get();
+    entry.mapped().param = next;
+    states.insert(std::move(entry));
+    param = next;
+    places = nullptr;
+  }
+};
+
+}  // namespace detail
+
+namespace {
+
+// Allows one step of an optimizer at a time: Error(bad_argument) for another one meanwhile.
+class OnlyStep {
+ public:
+  OnlyStep(OptimizerData& data, SourceLocation where) : is_stepping_(data.is_stepping) {
+    if (is_stepping_.exchange(true))
+      fail(Category::bad_argument, data.rule.name,
+           "another step of this optimizer is running. Hint: one thread at a time may use an optimizer",
            where);
-    if (!p.is_leaf())
-      fail(Category::bad_argument, optimizer, fmt::format("{} is not a leaf", describe(p)), where);
-    if (!p.is_contiguous())
-      fail(Category::bad_argument, optimizer,
-           fmt::format("{} is not contiguous. Hint: clone it before it becomes a leaf", describe(p)), where);
-    if (!seen.insert(p.get()).second)
-      fail(Category::bad_argument, optimizer, fmt::format("{} is twice among the parameters", describe(p)),
-           where);
+  }
+  ~OnlyStep() { is_stepping_ = false; }
+  OnlyStep(const OnlyStep&) = delete;
+
+ private:
+  std::atomic<bool>& is_stepping_;
+};
+
+void check_all_options(const OptimizerData& data, SourceLocation where) {
+  for (size_t g = 0; g < data.groups->size(); ++g)
+    detail::check_options(data.rule, data.groups->options(g), where);
+}
+
+// What a recorded step depends on besides numbers: the structure, and which optional states there are.
+struct Form {
+  uint32_t present;
+  std::array<int64_t, detail::kMostStructure> structure;
+  friend bool operator==(const Form&, const Form&) = default;
+};
+Form form_of(const RuleInfo& rule, const void* options) {
+  StepInputs now;
+  rule.read(options, now);
+  return {rule.op ? rule.present(options) : 0, std::to_array(now.structure)};
+}
+
+// What the step of a parameter is given: the numbers of an elementwise rule, the factors of a composed one.
+void give(const RuleInfo& rule, const StepInputs& inputs, const Tensor& param, std::span<Scalar> out) {
+  double factors[LiveNumbers::kMost];
+  if (!rule.op) rule.factors_of(inputs, param, factors);
+  std::copy_n(rule.op ? inputs.numbers : factors, out.size(), out.begin());
+}
+
+// Waits for a device.
+bool is_set(const Tensor& found_inf) {
+  if (!found_inf.defined()) return false;
+  Emitter::Scope now(eager_runner());
+  return found_inf.item<double>() != 0;
+}
+// After a run: a device that cannot be asked has failed, and the run with it.
+bool was_skipped(const Tensor& found_inf) noexcept {
+  try {
+    return is_set(found_inf);
+  } catch (const Exception&) {
+    return true;
   }
 }
 
-void need_state(Tensor& state, const Tensor& param) {
-  if (state.defined()) return;
-  Emitter::Scope now(eager_runner());
-  state = zeros(param.sizes(), {param.dtype(), param.device()});
+// The inputs of the steps that a recorded function has read and not settled, of one parameter.
+using Unsettled = std::vector<StepInputs>;
+
+// The same while a function is recorded: symbols, whose values each run reads again. The run counts the step.
+void give_recorded(const std::shared_ptr<OptimizerData>& data, size_t group, ParamState& state,
+                   const std::shared_ptr<const Places>& places, const Tensor& found_inf,
+                   std::span<Scalar> out) {
+  const std::weak_ptr<OptimizerData> weak = data;
+  const RuleInfo& rule = data->rule;
+  const auto unsettled = std::make_shared<Unsettled>();
+  const auto read = [weak, &rule, group, &state, unsettled](std::span<Scalar> now) {
+    const std::shared_ptr<OptimizerData> lives = weak.lock();
+    if (!lives)
+      fail(Category::bad_argument, rule.name,
+           "a recorded function steps an optimizer that no longer exists. Hint: make it outside the function",
+           {});
+    void* const options = lives->groups->options(group);
+    detail::check_options(rule, options, {});
+    unsettled->reserve(unsettled->size() + 1);  // before a step is counted
+    unsettled->push_back(state.read_ahead(rule, options));
+    give(rule, unsettled->back(), state.param, now);
+  };
+  const auto settle = [weak, &rule, &state, unsettled, found_inf](std::span<const Number>, bool was_made) {
+    const StepInputs inputs = unsettled->back();
+    unsettled->pop_back();
+    if (!weak.expired()) state.settle(rule, inputs, was_made && !was_skipped(found_inf));
+  };
+  const Form form = form_of(rule, data->groups->options(group));
+  const auto still_fits = [weak, &rule, group, places, form] {
+    const std::shared_ptr<OptimizerData> lives = weak.lock();
+    if (!lives) return true;  // read() reports it
+    if (places && !fits(*places, *lives->groups)) return false;
+    return group < lives->groups->size() && form_of(rule, lives->groups->options(group)) == form;
+  };
+  read_live_numbers(out, {read, settle, still_fits});
 }
 
-void take_over(Tensor& now, const Tensor& loaded) {
-  if (!now.defined())
-    now = loaded;
-  else if (loaded.defined())
-    now.copy_(loaded);
-  else
-    now.zero_();
+// The operands of an elementwise step but found_inf.
+std::vector<Tensor> operands_of(const RuleInfo& rule, const ParamState& state, uint32_t present) {
+  const size_t states = rule.states.size();
+  std::vector<Tensor> operands(states + 2);
+  operands[0] = state.param;
+  for (size_t i = 0; i < states; ++i)
+    if (!((rule.op->optional & ~present) >> (i + 1) & 1)) operands[i + 1] = state.states[i];
+  operands[states + 1] = contiguous(state.param.grad());
+  return operands;
 }
 
-namespace {
-// The largest step count that a double represents exactly; numbers that depend on the step are computed in double.
-constexpr int64_t kMostSteps = int64_t{1} << 53;
-std::string key_of(size_t index, std::string_view name) { return fmt::format("{}.{}", index, name); }
+// A step of one parameter by tensor functions, with gradients enabled. Returns the new parameter; the states are new, too.
+Tensor step_differentiably(const RuleInfo& rule, ParamState& state, const StepInputs& inputs,
+                           uint32_t present, SourceLocation where) {
+  refuse_recording(rule.name, "the numbers of a differentiable step would be constants", where);
+  EnableGradGuard enable_grad;
+  Tensor next = state.param;
+  if (rule.op) {
+    const std::vector<Tensor> operands = operands_of(rule, state, present);
+    const std::vector<Tensor> results = detail::differentiable_step(rule.op)(inputs, operands);
+    next = results[0];
+    for (size_t i = 0; i + 1 < results.size(); ++i)
+      if (results[i + 1].defined()) state.states[i] = results[i + 1];
+  } else {
+    std::vector<std::pair<Tensor, Tensor>> changes;
+    detail::ParamUpdate update{
+        state.param, state.param.grad(), state.states, {}, inputs.structure, 0, {}, &changes, {}};
+    give(rule, inputs, state.param, {update.factors.data(), rule.factors});
+    rule.update({&update, 1}, where);
+    for (const auto& [target, value] : changes) {
+      if (target.get() == state.param.get()) next = value;
+      for (Tensor& s : state.states)
+        if (s.get() == target.get()) s = value;
+    }
+  }
+  state.advance(rule, inputs);
+  return contiguous(next);
+}
+
+// The updates of a step, for which all options, states and numbers have been found.
+class Updates {
+ public:
+  Updates(const RuleInfo& rule, const Tensor& found_inf, SourceLocation where)
+      : rule_(rule), found_inf_(found_inf), where_(where) {
+    if (rule.op) elementwise_.emplace(*rule.op, where, found_inf);
+  }
+
+  void add(size_t group, ParamState& state, const StepInputs& inputs, uint32_t present,
+           std::span<const Scalar> given) {
+    steps_.push_back({&state, inputs});
+    if (!rule_.op) {
+      const Tensor grad = contiguous(state.param.grad());
+      detail::ParamUpdate update{state.param, grad,       state.states, {}, nullptr,
+                                 group,       found_inf_, nullptr,      {}};
+      std::ranges::copy(given, update.factors.begin());
+      composed_.push_back(std::move(update));
+      return;
+    }
+    bool flags[detail::kMostStructure];
+    std::copy_n(inputs.structure, rule_.structure, flags);
+    elementwise_->add(operands_of(rule_, state, present), given, {flags, rule_.structure});
+  }
+
+  void run() {
+    const auto done = [&](size_t i) { steps_[i].state->advance(rule_, steps_[i].inputs); };
+    if (rule_.op) return elementwise_->run(done);
+    size_t made = 0;
+    for (size_t i = 0; i < composed_.size(); ++i) {
+      composed_[i].structure = steps_[i].inputs.structure;
+      if (!recorded_function()) composed_[i].count = [&, i] { done(i), ++made; };
+    }
+    try {
+      rule_.update(composed_, where_);
+    } catch (Exception& e) {
+      if (made > 0)
+        e.add_context(fmt::format("when {} of {} parameters had been updated", made, composed_.size()));
+      throw;
+    }
+  }
+
+ private:
+  struct Step {
+    ParamState* state;
+    StepInputs inputs;
+  };
+
+  const RuleInfo& rule_;
+  const Tensor found_inf_;
+  const SourceLocation where_;
+  std::vector<Step> steps_;
+  std::optional<ops::UpdateList> elementwise_;
+  std::vector<detail::ParamUpdate> composed_;
+};
+
+// The same parameters and options, and state of its own.
+std::shared_ptr<OptimizerData> copy_of(const OptimizerData& data) {
+  NoGradGuard no_grad;
+  auto copy = std::make_shared<OptimizerData>(data.rule, data.groups->copy());
+  copy->states = data.states;
+  copy->places = data.places;
+  for (auto& [param, state] : copy->states) {
+    state.ahead = 0;
+    for (Tensor& s : state.states)
+      if (s.defined()) s = clone(s);
+  }
+  return copy;
+}
+
 }  // namespace
 
-void save_state(StateDict& out, size_t index, std::string_view name, const Tensor& value) {
-  if (value.defined()) out.emplace(key_of(index, name), value);
+RuleOptimizer::RuleOptimizer(const RuleInfo& rule, std::unique_ptr<Groups> groups, SourceLocation where)
+    : data_(std::make_shared<OptimizerData>(rule, std::move(groups))) {
+  check_all_options(*data_, where);
+  follow_groups(where);
 }
 
-Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Tensor& param,
-                  SourceLocation where) {
-  const auto it = rest.find(key_of(index, name));
-  if (it == rest.end()) return {};
-  const Tensor value = it->second;
-  if (value.sizes() != param.sizes() || value.dtype() != param.dtype())
-    fail(value.dtype() == param.dtype() ? Category::shape_mismatch : Category::dtype_mismatch,
-         "load_state_dict",
-         fmt::format("{} for \"{}\" of a parameter {}", describe(value), it->first, describe(param)), where);
-  rest.erase(it);
-  return value.device() == param.device() ? clone(value) : value.to(param.device(), where);
+RuleOptimizer::RuleOptimizer(const RuleOptimizer& other) : Optimizer(other), data_(copy_of(*other.data_)) {}
+
+RuleOptimizer& RuleOptimizer::operator=(const RuleOptimizer& other) {
+  data_ = copy_of(*other.data_);
+  return *this;
 }
 
-std::optional<int64_t> take_step(StateDict& rest, size_t index, SourceLocation where) {
-  const auto it = rest.find(key_of(index, "step"));
-  if (it == rest.end()) return {};
-  const int64_t step = it->second.item<int64_t>(where);
-  if (step < 0 || step >= kMostSteps)
+RuleOptimizer::RuleOptimizer(RuleOptimizer&& other)
+    : Optimizer(other),
+      data_(std::exchange(other.data_,
+                          std::make_shared<OptimizerData>(other.data_->rule, other.data_->groups->none()))) {}
+
+RuleOptimizer& RuleOptimizer::operator=(RuleOptimizer&& other) {
+  std::swap(data_, other.data_);
+  other.data_ = std::make_shared<OptimizerData>(other.data_->rule, other.data_->groups->none());
+  return *this;
+}
+
+Groups& RuleOptimizer::any_groups() const { return *data_->groups; }
+size_t RuleOptimizer::group_count() const { return data_->groups->size(); }
+Tensors RuleOptimizer::parameters() const { return all_params(*data_->groups); }
+
+OptimizerParamGroup RuleOptimizer::param_group(size_t index) {
+  if (index >= group_count())
+    fail(Category::bad_argument, data_->rule.name, fmt::format("there is no parameter group {}", index), {});
+  Groups& groups = *data_->groups;
+  return {data_->rule.name, groups.params(index), groups.initial_lr(index), groups.options(index),
+          data_->rule.visit};
+}
+
+void RuleOptimizer::remove_param_group(size_t index, SourceLocation where) {
+  if (index >= group_count())
+    fail(Category::bad_argument, data_->rule.name, fmt::format("there is no parameter group {}", index),
+         where);
+  data_->groups->remove(index);
+}
+
+void RuleOptimizer::follow_groups(SourceLocation where) {
+  OptimizerData& data = *data_;
+  if (data.places && fits(*data.places, *data.groups)) return;
+  std::vector<bool> differentiable;
+  for (size_t g = 0; g < data.groups->size(); ++g)
+    differentiable.insert(differentiable.end(), data.groups->params(g).size(),
+                          data.groups->is_differentiable(g));
+  detail::check_params(parameters(), data.rule.name, where, differentiable);
+  auto places = std::make_shared<Places>();
+  for (size_t g = 0; g < data.groups->size(); ++g) {
+    const void* const options = data.groups->options(g);
+    for (const Tensor& param : data.groups->params(g)) {
+      places->push_back({g, param.get()});
+      const auto [entry, is_new] = data.states.try_emplace(param.get(), data.rule, options, param);
+      if (is_new && param.requires_grad())
+        entry->second.make(data.rule, options, data.groups->is_differentiable(g));
+    }
+  }
+  data.places = std::move(places);
+}
+
+void RuleOptimizer::step_unless(const Tensor& found_inf, SourceLocation where) {
+  // What runs now can look first.
+  if (Emitter::current().values() != Emitter::Values::of_function && is_set(found_inf)) return;
+  update(Emitter::current().values() == Emitter::Values::of_function ? found_inf : Tensor(), where);
+}
+
+void RuleOptimizer::update(const Tensor& found_inf, SourceLocation where) {
+  OptimizerData& data = *data_;
+  const RuleInfo& rule = data.rule;
+  const OnlyStep only(data, where);
+  NoGradGuard no_grad;
+  check_all_options(data, where);
+  follow_groups(where);
+  const bool is_recorded = Emitter::current().values() == Emitter::Values::of_function;
+  Updates updates(rule, found_inf, where);
+  std::shared_ptr<const Places> places = data.places;  // a recorded step checks them once
+  for (size_t g = 0; g < data.groups->size(); ++g)
+    for (Tensor& param : data.groups->params(g)) {
+      if (!param.grad().defined()) continue;
+      const void* const options = data.groups->options(g);
+      const bool is_differentiable = data.groups->is_differentiable(g);
+      ParamState& state = data.state_of(param);
+      state.make(rule, options, is_differentiable);  // options may require more than when it was made
+      const StepInputs inputs = state.next(rule, options);
+      const uint32_t present = rule.op ? rule.present(options) : 0;
+      if (is_differentiable) {
+        data.replace(param, step_differentiably(rule, state, inputs, present, where));
+        continue;
+      }
+      Scalar given[LiveNumbers::kMost];
+      const std::span<Scalar> used(given, rule.op ? rule.numbers : rule.factors);
+      if (is_recorded)
+        give_recorded(data_, g, state, std::exchange(places, nullptr), found_inf, used);
+      else
+        give(rule, inputs, param, used);
+      updates.add(g, state, inputs, present, used);
+    }
+  updates.run();
+}
+
+StateDict RuleOptimizer::state_dict() const {
+  StateDict out;
+  const Tensors params = parameters();
+  for (size_t i = 0; i < params.size(); ++i) {
+    const auto entry = data_->states.find(params[i].get());
+    if (entry != data_->states.end()) detail::save_state(out, i, data_->rule, entry->second);
+  }
+  Groups& groups = *data_->groups;
+  for (size_t g = 0; g < groups.size(); ++g)
+    detail::save_options(out, g, data_->rule, groups.options(g), groups.initial_lr(g));
+  return out;
+}
+
+void RuleOptimizer::load_state_dict(const StateDict& state, SourceLocation where) {
+  NoGradGuard no_grad;
+  follow_groups(where);
+  StateDict rest = state;
+  Groups& groups = *data_->groups;
+  // Nothing changes before all has been found to fit.
+  const std::unique_ptr<Groups> loaded_groups = groups.copy();
+  for (size_t g = 0; g < groups.size(); ++g)
+    detail::take_options(rest, g, data_->rule, loaded_groups->options(g), loaded_groups->initial_lr(g),
+                         where);
+  const Tensors params = parameters();
+  std::vector<detail::LoadedState> loaded;
+  for (size_t i = 0; i < params.size(); ++i)
+    loaded.push_back(detail::take_state(rest, i, data_->rule, data_->state_of(params[i]), where));
+  if (!rest.empty())
     fail(Category::bad_argument, "load_state_dict",
-         fmt::format("\"{}\" is {}: it counts steps", it->first, step), where);
-  rest.erase(it);
-  return step;
+         fmt::format("\"{}\" is not a state of this optimizer", rest.begin()->first), where);
+  groups.assign(*loaded_groups);
+  size_t next = 0;
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (const Tensor& param : groups.params(g))
+      detail::take_over(data_->state_of(param), loaded[next++], data_->rule, groups.options(g));
 }
 
-void fail_without_step(size_t index, SourceLocation where) {
-  fail(Category::bad_argument, "load_state_dict",
-       fmt::format("there is state of parameter {} but no \"{}\", which it depends on", index,
-                   key_of(index, "step")),
-       where);
-}
-
-void fail_unknown_key(std::string_view key, SourceLocation where) {
-  fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is not a state of this optimizer", key),
-       where);
-}
-
-OnlyStep::OnlyStep(std::atomic<bool>& is_running, std::string_view optimizer, SourceLocation where)
-    : is_running_(is_running) {
-  if (is_running.exchange(true))
-    fail(Category::bad_argument, optimizer,
-         "another step of this optimizer is running. Hint: one thread at a time may use an optimizer", where);
-}
-
-void fail_gone(std::string_view optimizer) {
-  fail(Category::bad_argument, optimizer,
-       "a recorded function steps an optimizer that no longer exists. Hint: make the optimizer outside the "
-       "function",
-       {});
-}
-
-}  // namespace detail
 }  // namespace retrograd::optim

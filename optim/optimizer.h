@@ -3,289 +3,222 @@
 //   optim::AdamW optimizer(model.parameters(), {.lr = 3e-3});
 //   optim::SGD optimizer({{weights, {.lr = 0.1, .momentum = 0.9}}, {biases, {.lr = 0.1}}});
 //
-// Data: OptimizerOf<Algorithm> holds groups of {params, Algorithm::Options} and one Algorithm::State per parameter,
-// found by the tensor.
+//   Optimizer       what all optimizers can do, whatever their algorithm
+//   RuleOptimizer   an optimizer of an update rule (ops/optimizers/rule.h)
+//   OptimizerOf     the same with the type of the rule's options; optim/optimizers.h lists them
+//
+// Data: groups of {params, options}, and a ParamState for each parameter, found by the tensor.
 // A step is an op for each parameter that has a gradient (ops/optimizer_steps.h), so it can be recorded
 // (tracer/function/compile.h). Steps of parameters with the same numbers are done together: one pass over the memory of
 // all, divided among the threads.
 // A parameter's step is counted when it has been computed. So a step that fails, in eager mode or in a recorded
 // function, leaves parameters, state and counts unchanged; if some parameters had been updated before, the error says
 // how many.
-// State is made with the optimizer, filled with zeros, except for parameters that require no gradient. So the first
-// step needs no more memory than later ones, and a lack of memory shows before training.
+// State is made with the optimizer, except for parameters that require no gradient. So the first step needs no more
+// memory than later ones, and a lack of memory shows before training.
 // A parameter without a gradient is skipped, including its state, as in PyTorch; so parameters may be frozen. The
-// options and parameters in groups() may be changed between steps. A parameter keeps its state in any group, and also
-// while it is in none; a new one begins without state. A recorded step follows such changes, if necessary by another
-// recording. The optimizer must outlive the recorded function: a run after that is an error.
+// options and parameters in param_groups() may be changed between steps. A parameter keeps its state in any group, and
+// also while it is in none; a new one begins without state. A recorded step follows such changes, if necessary by
+// another recording. The optimizer must outlive the recorded function: a run after that is an error. A copy has the same
+// parameters, and state of its own.
 // Limits: parameters are float32, float64, bfloat16 or float16 and contiguous; the optimizer writes their memory. State
 // has the parameter's dtype. Only one thread at a time may use an optimizer; two that step it at the same time are an
 // error.
-// Start reading at OptimizerOf::step, then optim/sgd.h or optim/adamw.h.
+// Start reading at RuleOptimizer::step in optim/optimizer.cc, then a rule, ops/optimizers/sgd.h.
 #pragma once
 
-#include <atomic>
+#include <functional>
 #include <memory>
-#include <unordered_map>
+#include <optional>
 
 #include "engine/recording.h"
 #include "io/state_dict.h"
-#include "ops/creation.h"
-#include "ops/optimizer_steps.h"
+#include "optim/rule_info.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::optim {
 
+/// Computes the loss and its gradients.
+using LossClosure = std::function<Tensor()>;
+
+/// A group of any optimizer. It refers to the optimizer, and is valid until groups are added or removed.
+class OptimizerParamGroup {
+ public:
+  using Visit = void (*)(void* options, detail::OptionVisitor&);
+  OptimizerParamGroup(std::string_view optimizer, Tensors& params, std::optional<double>& initial_lr,
+                      void* options, Visit visit)
+      : optimizer_(optimizer), params_(&params), initial_lr_(&initial_lr), options_(options), visit_(visit) {}
+
+  Tensors& params() const { return *params_; }
+  /// The options, under PyTorch's names: numbers ("lr", "betas" has two) and flags, which are 0 or 1.
+  std::vector<std::string_view> option_names() const;
+  bool has_option(std::string_view name) const;
+  /// Number `index` of an option. Error(bad_argument) for an option that the optimizer does not have.
+  double option(std::string_view name, size_t index = 0) const;
+  void set_option(std::string_view name, double value, size_t index = 0) const;
+  double lr() const { return option("lr"); }
+  void set_lr(double lr) const { set_option("lr", lr); }
+  /// The learning rate before any scheduler (optim/lr_scheduler.h), once there is one.
+  std::optional<double>& initial_lr() const { return *initial_lr_; }
+
+ private:
+  double access(std::string_view name, size_t index, const double* value) const;
+
+  std::string_view optimizer_;
+  Tensors* params_;
+  std::optional<double>* initial_lr_;
+  void* options_;
+  Visit visit_;
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// Updates every parameter that has a gradient.
+  /// Updates every parameter that has a gradient. Error(bad_argument) for options outside their domain.
   virtual void step(SourceLocation where = SourceLocation::current()) = 0;
-  /// The learning rate of all groups.
-  virtual void set_lr(double lr) = 0;
+  /// Calls the closure with gradients enabled, then steps. Returns the loss.
+  virtual Tensor step(const LossClosure& closure, SourceLocation where = SourceLocation::current());
+  /// A step that changes and counts nothing where `found_inf`, a float32 number, is not 0 when it runs: GradScaler.
+  /// `found_inf` keeps its value until the next step. Error(unsupported) for an optimizer without such steps.
+  virtual void step_unless(const Tensor& found_inf, SourceLocation where = SourceLocation::current());
+  virtual size_t group_count() const = 0;
+  /// Error(bad_argument) if there is no such group.
+  virtual OptimizerParamGroup param_group(size_t index) = 0;
   virtual Tensors parameters() const = 0;
   /// The state, as "<number of the parameter>.<PyTorch's name>": tensors that share the memory of the optimizer, and
-  /// "step" as int64.
+  /// "step" as int64; and the options, as "param_groups.<number of the group>.<PyTorch's name>".
   virtual StateDict state_dict() const = 0;
-  /// Takes over a copy of a saved state, PyTorch's too: that of its SGD has no "step". Errors: bad_argument for a key
-  /// that does not belong here or for AdamW's moments without "step", shape_mismatch, dtype_mismatch.
+  /// Takes over a copy of a saved state, PyTorch's too: that of its SGD has no "step". Parameters without an entry begin
+  /// anew, options without one stay. After an error nothing has changed: bad_argument for a key that does not belong here,
+  /// for moments without "step", or for options outside their domain; shape_mismatch, dtype_mismatch.
   virtual void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) = 0;
+
+  /// The learning rate of all groups.
+  void set_lr(double lr);
   /// Drops the gradients of all parameters, or fills them with zeros.
   void zero_grad(bool set_to_none = true);
+
+ protected:
+  Optimizer() = default;
+  Optimizer(const Optimizer&) = default;
+  Optimizer& operator=(const Optimizer&) = default;
 };
 
-/// The part of a group that does not depend on the type of the options.
+/// Parameters with options of their own.
 template <class Options>
 struct ParamGroup {
   Tensors params;
   Options options = {};
+  std::optional<double> initial_lr = {};  ///< before any scheduler, once there is one
+  /// A step is a function of parameters, gradients and state that can be differentiated, where these have a history. It
+  /// writes to nothing: the group has new tensors in `params` afterwards. Parameters need not be leaves. Not recorded, since
+  /// numbers would be constants.
+  bool differentiable = false;
 };
 
 namespace detail {
-/// Error unless each is a contiguous leaf of a dtype that can be updated, and none is listed twice.
-void check_params(const Tensors& params, std::string_view optimizer, SourceLocation where);
-/// Writes `name` of parameter `index` into the dictionary, if it is defined.
-void save_state(StateDict& out, size_t index, std::string_view name, const Tensor& value);
-/// Makes zeros like the parameter, unless the state exists. Not recorded.
-void need_state(Tensor& state, const Tensor& param);
-/// `now` gets the values of `loaded`, in its own memory if it has any: a recorded step continues with it.
-void take_over(Tensor& now, const Tensor& loaded);
-/// Takes `name` of parameter `index` out of `rest`, as a copy of the parameter's type; undefined when it is missing.
-Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Tensor& param,
-                  SourceLocation where);
-std::optional<int64_t> take_step(StateDict& rest, size_t index, SourceLocation where);
-[[noreturn]] void fail_without_step(size_t index, SourceLocation where);
-[[noreturn]] void fail_unknown_key(std::string_view key, SourceLocation where);
-/// For an optimizer that a recorded function steps after its end.
-[[noreturn]] void fail_gone(std::string_view optimizer);
-/// Allows one step of an optimizer at a time: Error(bad_argument) for another one meanwhile.
-class OnlyStep {
- public:
-  OnlyStep(std::atomic<bool>& is_running, std::string_view optimizer, SourceLocation where);
-  ~OnlyStep() { is_running_ = false; }
-  OnlyStep(const OnlyStep&) = delete;
 
- private:
-  std::atomic<bool>& is_running_;
+/// The groups of an optimizer, without the type of their options.
+class Groups {
+ public:
+  virtual ~Groups() = default;
+  virtual size_t size() const = 0;
+  virtual Tensors& params(size_t group) = 0;
+  virtual void* options(size_t group) = 0;
+  virtual std::optional<double>& initial_lr(size_t group) = 0;
+  virtual bool is_differentiable(size_t group) const = 0;
+  virtual std::unique_ptr<Groups> copy() const = 0;
+  virtual std::unique_ptr<Groups> none() const = 0;
+  virtual void remove(size_t group) = 0;
+  /// Takes over those of the same type.
+  virtual void assign(const Groups& other) = 0;
 };
-/// The parameters of the groups, by group: a recorded step depends on them.
-struct Place {
-  size_t group;
-  const TensorImpl* param;
-  friend bool operator==(const Place&, const Place&) = default;
+
+template <class Options>
+struct GroupsOf final : Groups {
+  explicit GroupsOf(std::vector<ParamGroup<Options>> groups) : list(std::move(groups)) {}
+  size_t size() const override { return list.size(); }
+  Tensors& params(size_t group) override { return list[group].params; }
+  void* options(size_t group) override { return &list[group].options; }
+  std::optional<double>& initial_lr(size_t group) override { return list[group].initial_lr; }
+  bool is_differentiable(size_t group) const override { return list[group].differentiable; }
+  std::unique_ptr<Groups> copy() const override { return std::make_unique<GroupsOf>(list); }
+  std::unique_ptr<Groups> none() const override {
+    return std::make_unique<GroupsOf>(std::vector<ParamGroup<Options>>());
+  }
+  void assign(const Groups& other) override { list = static_cast<const GroupsOf&>(other).list; }
+  void remove(size_t group) override { list.erase(list.begin() + static_cast<ptrdiff_t>(group)); }
+
+  std::vector<ParamGroup<Options>> list;
 };
-template <class Group>
-bool fits(const std::vector<Place>& places, const std::vector<Group>& groups) {
-  size_t next = 0;
-  for (size_t g = 0; g < groups.size(); ++g)
-    for (const Tensor& param : groups[g].params)
-      if (next == places.size() || places[next++] != Place{g, param.get()}) return false;
-  return next == places.size();
-}
+
+struct OptimizerData;
+
 }  // namespace detail
 
-/// Algorithm: Options with lr; Step, its op; static constexpr name and numbers_count; and as static functions
-///   check(options, where)             Error(bad_argument) for options outside their domain
-///   make(options, state, param)       makes missing state
-///   operands(options, state, param)   of the op
-///   numbers(options, state, step, out)  the numbers that may change from step to step; step: counted from 1
-///   attrs(options, numbers)           of the op
-///   form(options)                     the other options: when they change, a recorded step is recorded again
-///   visit(state, f)                   f("exp_avg", tensor) for each tensor of the state
-///   is_filled(state)                  whether a step has written the state, so that it is no longer the initial zeros
-///   resume(state, loaded)             updates everything else that depends on a loaded state
-/// needs_step: a saved state without "step" cannot be used.
-/// State: its tensors; int64_t step, the number of steps done; and ahead, the number of further steps whose numbers
-/// recorded functions have read already.
-template <class Algorithm>
-class OptimizerOf : public Optimizer {
+class RuleOptimizer : public Optimizer {
  public:
-  using Options = typename Algorithm::Options;
+  using Optimizer::step;
+  void step(SourceLocation where = SourceLocation::current()) override { update({}, where); }
+  void step_unless(const Tensor& found_inf, SourceLocation where = SourceLocation::current()) override;
+  size_t group_count() const override;
+  OptimizerParamGroup param_group(size_t index) override;
+  Tensors parameters() const override;
+  StateDict state_dict() const override;
+  void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) override;
+  /// The parameters keep their state. Error(bad_argument) if there is no such group.
+  void remove_param_group(size_t index, SourceLocation where = SourceLocation::current());
+
+  RuleOptimizer(const RuleOptimizer& other);
+  RuleOptimizer& operator=(const RuleOptimizer& other);
+  /// The moved-from optimizer has no parameters.
+  RuleOptimizer(RuleOptimizer&& other);
+  RuleOptimizer& operator=(RuleOptimizer&& other);
+
+ protected:
+  RuleOptimizer(const detail::RuleInfo& rule, std::unique_ptr<detail::Groups> groups, SourceLocation where);
+  detail::Groups& any_groups() const;
+  /// Checks groups that have changed, and makes the state of new parameters.
+  void follow_groups(SourceLocation where);
+
+ private:
+  void update(const Tensor& found_inf, SourceLocation where);
+
+  // On the heap, so that its address is the same when the optimizer is moved: recorded steps refer to it.
+  std::shared_ptr<detail::OptimizerData> data_;
+};
+
+template <class Rule>
+class OptimizerOf : public RuleOptimizer {
+ public:
+  using Options = typename Rule::Options;
   using Group = ParamGroup<Options>;
 
-  explicit OptimizerOf(const Tensors& params, Options options = {},
+  explicit OptimizerOf(const Tensors& params, const Options& options = {},
                        SourceLocation where = SourceLocation::current())
       : OptimizerOf(std::vector<Group>{{params, options}}, where) {}
+  /// Errors: bad_argument for options outside their domain, no parameter, one that is undefined, no leaf, not
+  /// contiguous, or listed twice; dtype_mismatch.
   explicit OptimizerOf(std::vector<Group> groups, SourceLocation where = SourceLocation::current())
-      : data_(std::make_shared<Data>()) {
-    data_->groups = std::move(groups);
-    for (const Group& group : data_->groups) Algorithm::check(group.options, where);
-    follow_groups(where);
-  }
-  /// The moved-from optimizer has no parameters.
-  OptimizerOf(OptimizerOf&& o) : data_(std::exchange(o.data_, std::make_shared<Data>())) {}
-  OptimizerOf& operator=(OptimizerOf&& o) {
-    data_ = std::exchange(o.data_, std::make_shared<Data>());
-    return *this;
-  }
+      : RuleOptimizer(detail::rule_info<Rule>, std::make_unique<detail::GroupsOf<Options>>(std::move(groups)),
+                      where) {}
 
-  std::vector<Group>& groups() { return data_->groups; }
-  const std::vector<Group>& groups() const { return data_->groups; }
+  std::vector<Group>& param_groups() { return typed().list; }
+  const std::vector<Group>& param_groups() const { return typed().list; }
 
-  void set_lr(double lr) override {
-    for (Group& group : groups()) group.options.lr = lr;
-  }
-
-  Tensors parameters() const override {
-    Tensors all;
-    for (const Group& group : groups()) all.insert(all.end(), group.params.begin(), group.params.end());
-    return all;
-  }
-
-  void step(SourceLocation where = SourceLocation::current()) override {
-    const detail::OnlyStep only(data_->is_stepping, Algorithm::name, where);
-    NoGradGuard no_grad;
-    for (const Group& group : groups()) Algorithm::check(group.options, where);
-    follow_groups(where);
-    ops::UpdateList<typename Algorithm::Step> updates(where);
-    bool checks_places = true;  // a recorded step must check once
-    for (size_t g = 0; g < groups().size(); ++g)
-      for (const Tensor& param : groups()[g].params) {
-        if (!param.grad().defined()) continue;
-        const Options& options = groups()[g].options;
-        State& state = state_of(param);
-        Algorithm::make(options, state, param);  // options may require more than when it was made
-        Scalar numbers[Algorithm::numbers_count];
-        const bool is_counted = read_numbers(g, state, std::exchange(checks_places, false), numbers);
-        updates.add(Algorithm::operands(options, state, param), Algorithm::attrs(options, numbers),
-                    is_counted ? nullptr : &state.step);
-      }
-    updates.run();
-  }
-
-  StateDict state_dict() const override {
-    StateDict out;
-    const Tensors params = parameters();
-    for (size_t i = 0; i < params.size(); ++i) {
-      const auto entry = data_->entries.find(params[i].get());
-      if (entry == data_->entries.end()) continue;
-      State state = entry->second.state;
-      const bool is_filled = Algorithm::is_filled(state);
-      if (!is_filled && state.step == 0) continue;  // as if it did not exist yet
-      if (is_filled)
-        Algorithm::visit(
-            state, [&](std::string_view name, Tensor& value) { detail::save_state(out, i, name, value); });
-      detail::save_state(out, i, "step", scalar_tensor(state.step, {kInt64}));
-    }
-    return out;
-  }
-
-  void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) override {
-    NoGradGuard no_grad;
-    follow_groups(where);
-    StateDict rest = state;
-    const Tensors params = parameters();
-    std::vector<State> loaded(params.size());
-    for (size_t i = 0; i < loaded.size(); ++i) {
-      Algorithm::visit(loaded[i], [&](std::string_view name, Tensor& value) {
-        value = detail::take_state(rest, i, name, params[i], where);
-      });
-      const std::optional<int64_t> step = detail::take_step(rest, i, where);
-      if (Algorithm::needs_step && !step && has_tensors(loaded[i])) detail::fail_without_step(i, where);
-      loaded[i].step = step.value_or(0);
-    }
-    if (!rest.empty()) detail::fail_unknown_key(rest.begin()->first, where);
-    for (size_t i = 0; i < loaded.size(); ++i) {
-      State& now = state_of(params[i]);
-      std::vector<Tensor> values;
-      Algorithm::visit(loaded[i], [&](std::string_view, Tensor& value) { values.push_back(value); });
-      size_t next = 0;
-      Algorithm::visit(now,
-                       [&](std::string_view, Tensor& value) { detail::take_over(value, values[next++]); });
-      now.step = loaded[i].step;
-      Algorithm::resume(now, loaded[i]);
+  /// Errors as of the constructor; then nothing is added.
+  void add_param_group(Group group, SourceLocation where = SourceLocation::current()) {
+    param_groups().push_back(std::move(group));
+    try {
+      follow_groups(where);
+    } catch (...) {
+      param_groups().pop_back();
+      throw;
     }
   }
 
  private:
-  using State = typename Algorithm::State;
-  struct Entry {
-    Tensor param;  // its address is the key
-    State state;
-  };
-  // On the heap, so that its address is the same when the optimizer is moved: recorded steps refer to it.
-  struct Data {
-    std::vector<Group> groups;
-    std::unordered_map<const TensorImpl*, Entry> entries;
-    std::shared_ptr<const std::vector<detail::Place>> places;  // of the groups, when they were last checked
-    std::atomic<bool> is_stepping = false;
-  };
-
-  State& state_of(const Tensor& param) { return data_->entries.at(param.get()).state; }
-
-  // Checks changed parameters, and makes the state of new ones.
-  void follow_groups(SourceLocation where) {
-    if (data_->places && detail::fits(*data_->places, groups())) return;
-    detail::check_params(parameters(), Algorithm::name, where);
-    auto places = std::make_shared<std::vector<detail::Place>>();
-    for (size_t g = 0; g < groups().size(); ++g)
-      for (const Tensor& param : groups()[g].params) {
-        places->push_back({g, param.get()});
-        const auto [entry, is_new] = data_->entries.try_emplace(param.get(), Entry{param, {}});
-        if (is_new && param.requires_grad())
-          Algorithm::make(groups()[g].options, entry->second.state, param);
-      }
-    data_->places = std::move(places);
-  }
-
-  // Reads the numbers of the next step. While a function is recorded, it reads them again before each run and counts
-  // steps itself; then returns true.
-  bool read_numbers(size_t group, State& state, bool checks_places, std::span<Scalar> out) const {
-    if (Emitter::current().values() != Emitter::Values::of_function) {
-      Algorithm::numbers(groups()[group].options, state, state.step + 1, out);
-      return false;
-    }
-    const std::weak_ptr<Data> data = data_;
-    const auto read = [data, group, &state](std::span<Scalar> now) {
-      const std::shared_ptr<Data> lives = data.lock();
-      if (!lives) detail::fail_gone(Algorithm::name);
-      const Options& options = lives->groups[group].options;
-      Algorithm::check(options, {});
-      Algorithm::numbers(options, state, state.step + state.ahead + 1, now);
-      ++state.ahead;
-    };
-    const auto settle = [data, &state](std::span<const Number>, bool was_made) {
-      if (data.expired()) return;
-      --state.ahead;
-      state.step += was_made;
-    };
-    const auto fits = [data, group, places = checks_places ? data_->places : nullptr,
-                       form = Algorithm::form(groups()[group].options)] {
-      const std::shared_ptr<Data> lives = data.lock();
-      if (!lives) return true;  // read() reports it
-      if (places && !detail::fits(*places, lives->groups)) return false;
-      return group < lives->groups.size() && Algorithm::form(lives->groups[group].options) == form;
-    };
-    read_live_numbers(out, {read, settle, fits});
-    return true;
-  }
-
-  static bool has_tensors(State& state) {
-    bool found = false;
-    Algorithm::visit(state, [&](std::string_view, const Tensor& value) { found |= value.defined(); });
-    return found;
-  }
-
-  std::shared_ptr<Data> data_;
+  detail::GroupsOf<Options>& typed() const { return static_cast<detail::GroupsOf<Options>&>(any_groups()); }
 };
 
 }  // namespace retrograd::optim

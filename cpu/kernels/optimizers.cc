@@ -1,12 +1,14 @@
-// Steps of optimizers on the CPU: numbers from attributes, the elements of all parameters of a call cut into
+// Steps of optimizers on the CPU: factors from attributes, the elements of all parameters of a call cut into
 // chunks, then the loops of cpu/kernels/levels/optimizer_rows.h.
+//
+// A step whose operand found_inf is not 0 keeps all values.
 //
 // Steps numbers the elements of all parameters of a call, one parameter after the other, each beginning at a multiple
 // of kAlign elements. So one large and many small parameters keep all threads busy, and registers do not cross cache
 // lines. Tensors of 16 bits go through tiles of float. Each element is independent of the others: results do not
 // depend on the cut.
 #include <algorithm>
-#include <type_traits>
+#include <cstring>
 
 #include "cpu/kernels/layout.h"
 #include "cpu/kernels/levels/optimizer_rows.h"
@@ -73,7 +75,7 @@ template <class T, class F>
 void for_elements(const Call& call, TensorImpl* const* outputs, const F& f) {
   constexpr size_t kMost = ops::OptimizerFormulas::inputs;
   constexpr int64_t kTile = 512;
-  const auto arity = static_cast<size_t>(call.op->arity);
+  const auto arity = static_cast<size_t>(call.op->arity) - 1;  // without found_inf
   const ScalarType dtype = call.operands[0]->dtype();
   const auto load = convert_table<T>().load[static_cast<int>(dtype)];
   const auto store = convert_table<T>().store[static_cast<int>(dtype)];
@@ -81,9 +83,18 @@ void for_elements(const Call& call, TensorImpl* const* outputs, const F& f) {
   const auto at = [size](TensorImpl* x, int64_t i) { return static_cast<std::byte*>(x->data()) + i * size; };
   const auto piece = [&](TensorImpl* const* in, TensorImpl* const* out, int64_t begin, int64_t end) {
     T *x[kMost] = {}, *y[kMost] = {};
+    TensorImpl* results[kMost] = {};  // by operand: the call has none for absent ones
+    for (size_t k = 0; k + 1 < arity; ++k)
+      if (in[k]) results[k] = *out++;
+    if (in[arity] && *static_cast<const float*>(in[arity]->data()) != 0) {
+      for (size_t k = 0; k + 1 < arity; ++k)
+        if (in[k] && in[k]->data() != results[k]->data())
+          std::memcpy(at(results[k], begin), at(in[k], begin), static_cast<size_t>((end - begin) * size));
+      return;
+    }
     if (size == sizeof(T)) {
       for (size_t k = 0; k < arity; ++k) x[k] = memory<T>(in[k]);
-      for (size_t k = 0; k + 1 < arity; ++k) y[k] = in[k] ? memory<T>(out[k]) : nullptr;
+      for (size_t k = 0; k + 1 < arity; ++k) y[k] = memory<T>(results[k]);
       return f(x, y, begin, end);
     }
     T tiles[kMost][kTile];
@@ -94,32 +105,35 @@ void for_elements(const Call& call, TensorImpl* const* outputs, const F& f) {
         if (in[k]) load(at(in[k], first), 1, n, tiles[k]);
       f(x, y, int64_t{0}, n);
       for (size_t k = 0; k + 1 < arity; ++k)
-        if (in[k]) store(tiles[k], n, at(out[k], first), 1);
+        if (in[k]) store(tiles[k], n, at(results[k], first), 1);
     }
   };
   Steps(call).for_pieces(outputs, piece);
 }
 
-template <class Op, class T>
+template <class Rule, class T>
 void step(const Call& call, TensorImpl* const* outputs) {
-  const auto numbers = ops::numbers_of(call.attrs_as<typename Op::Attrs>());
-  const OptimizerStep<T, std::remove_const_t<decltype(numbers)>>& formula = optimizer_table<T>();
+  const auto factors = ops::factors_of<Rule>(call.attrs_as<typename ops::StepOf<Rule>::Attrs>());
+  const OptimizerStep<T, typename Rule::Formula::Factors>& formula = optimizer_table<T>();
   for_elements<T>(call, outputs, [&](T* const* x, T* const* y, int64_t begin, int64_t end) {
-    formula.run(numbers, x, y, begin, end);
+    formula.run(factors, x, y, begin, end);
   });
 }
 
-template <class Op>
+template <class Rule>
 void by_dtype(const Call& call, TensorImpl* const* outputs) {
   for (const TensorImpl* x : call.operands)
     if (x && !x->is_contiguous()) fail_call(call, Category::bad_argument, "an operand is not contiguous");
-  (call.operands[0]->dtype() == kFloat64 ? step<Op, double> : step<Op, float>)(call, outputs);
+  (call.operands[0]->dtype() == kFloat64 ? step<Rule, double> : step<Rule, float>)(call, outputs);
+}
+
+template <class... Rule>
+void add_steps(KernelTable& table, ops::RuleList<Rule...>) {
+  (table.set(&ops::info<ops::StepOf<Rule>>, by_dtype<Rule>), ...);
 }
 
 }  // namespace
 
-void add_optimizers_kernels(KernelTable& table) {
-  ops::OptimizerOps::for_each([&]<class Op>() { table.set(&ops::info<Op>, by_dtype<Op>); });
-}
+void add_optimizers_kernels(KernelTable& table) { add_steps(table, ops::OptimizerRules()); }
 
 }  // namespace retrograd::cpu

@@ -1,4 +1,4 @@
-// Steps of optimizers and the norm of many tensors on a device: makes tables of tensors, and numbers from attributes,
+// Steps of optimizers and the norm of many tensors on a device: makes tables of tensors, and factors from attributes,
 // for the launchers of cuda/kernels/optimizers_call.h.
 #include "cuda/kernels/optimizers_call.h"
 
@@ -53,12 +53,14 @@ Rows<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
   for (size_t i = 0; i < call.operands.size(); i += arity) {
     StepTensors s{};
     uintptr_t places = 0;
-    for (size_t k = 0; k < arity; ++k) {
+    if (const TensorImpl* found_inf = call.operands[i + arity - 1])
+      s.found_inf = static_cast<const float*>(found_inf->data());
+    for (size_t k = 0; k + 1 < arity; ++k) {
       const TensorImpl* x = call.operands[i + k];
       if (!x) continue;
       s.in[k] = x->data();
       places |= reinterpret_cast<uintptr_t>(s.in[k]);
-      if (k + 1 == arity) continue;  // the gradient has no result
+      if (k + 2 == arity) continue;  // the gradient has no result
       s.out[k] = (*outputs++)->data();
       places |= reinterpret_cast<uintptr_t>(s.out[k]);
     }
@@ -69,20 +71,25 @@ Rows<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
   return steps;
 }
 
-template <class Op>
+template <class Rule>
 void step(const Call& call, TensorImpl* const* outputs) {
-  using Attrs = typename Op::Attrs;
+  using Attrs = typename ops::StepOf<Rule>::Attrs;
   require_dense(call);
   const Rows<StepTensors> steps = steps_of(call, outputs);
   if (steps.count() == 0) return;
   const Uploaded table(steps.bytes(), call.op->name);
   Gpu& gpu = Gpu::current();
-  const auto make = [](const Attrs& a) { return ops::numbers_of(a); };
-  const StepLauncher<decltype(make(std::declval<const Attrs&>()))>& launcher = *gpu.launchers().optimizers;
+  const StepLauncher<typename Rule::Formula::Factors>& launcher = *gpu.launchers().optimizers;
   launcher.run({static_cast<const StepTensors*>(table.data()), steps.count(), steps.blocks()},
-               static_cast<Element>(call.operands[0]->dtype()), given_numbers<Attrs>(call, make),
+               static_cast<Element>(call.operands[0]->dtype()),
+               given_numbers<Attrs>(call, [](const Attrs& a) { return ops::factors_of<Rule>(a); }),
                gpu.compute().handle());
   gpu.launched(call.op->name);
+}
+
+template <class... Rule>
+void add_steps(KernelTable& table, ops::RuleList<Rule...>) {
+  (table.set(&ops::info<ops::StepOf<Rule>>, step<Rule>), ...);
 }
 
 // An error that depends on the norm is thrown immediately, as on the CPU: then the host waits for it.
@@ -113,7 +120,7 @@ void total_norm(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_optimizers_kernels(KernelTable& table) {
-  ops::OptimizerOps::for_each([&]<class Op>() { table.set(&ops::info<Op>, step<Op>); });
+  add_steps(table, ops::OptimizerRules());
   table.set(&ops::info<ops::TotalNorm>, total_norm);
 }
 

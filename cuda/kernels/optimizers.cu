@@ -1,7 +1,7 @@
 // Steps of optimizers and the norm of many tensors: see cuda/kernels/optimizers_call.h. All computations of an
 // element's step are done together: each number is read and written once, 16 bytes at a time if the addresses allow it;
-// 16-bit elements are computed in float32. The formulas are those of the CPU (ops/optimizer_formulas.h), and give the
-// same bits. Norms are summed in float64: a block's elements as a tree over its threads, and blocks in an order that
+// 16-bit elements are computed in float32. The formulas are those of the CPU (ops/optimizers/), and give the same
+// bits. Norms are summed in float64: a block's elements as a tree over its threads, and blocks in an order that
 // depends only on sizes.
 #include "cuda/kernels/optimizers_call.h"
 
@@ -27,61 +27,71 @@ RG_HD int row_of_block(const Row* rows, int count, int64_t block) {
   return low;
 }
 
-// N elements from `at` on, stored as S.
-template <class S, int N, class V, template <class> class Formula>
-RG_HD void step_elements(const Formula<V>& formula, const StepTensors& s, int64_t at) {
-  using F = Formula<V>;
-  Pack<S, N> in[F::inputs] = {}, out[F::outputs];
-  for (int k = 0; k < F::inputs; ++k)
+// N elements from `at` on, stored as S and computed as V.
+template <class S, int N, class V, class Formula>
+RG_HD void step_elements(const typename Formula::Factors& factors, ops::Present has, const StepTensors& s,
+                         int64_t at) {
+  constexpr int inputs = Formula::inputs;
+  Pack<S, N> in[inputs] = {}, out[inputs - 1];
+  for (int k = 0; k < inputs; ++k)
     if (s.in[k]) in[k] = *reinterpret_cast<const Pack<S, N>*>(static_cast<const S*>(s.in[k]) + at);
   for (int i = 0; i < N; ++i) {
-    V x[F::inputs], y[F::outputs] = {};
-    for (int k = 0; k < F::inputs; ++k) x[k] = converted<typename V::Scalar>(in[k].v[i]);
-    formula.step(ops::has_state<F>(s.in), x, y);
-    for (int k = 0; k < F::outputs; ++k) out[k].v[i] = converted<S>(y[k].v);
+    V x[inputs], y[inputs - 1] = {};
+    for (int k = 0; k < inputs; ++k) x[k] = converted<typename V::Scalar>(in[k].v[i]);
+    Formula::template step<V>(factors, has, x, y);
+    for (int k = 0; k + 1 < inputs; ++k) out[k].v[i] = converted<S>(y[k].v);
   }
-  for (int k = 0; k < F::outputs; ++k)
+  for (int k = 0; k + 1 < inputs; ++k)
     if (s.out[k]) *reinterpret_cast<Pack<S, N>*>(static_cast<S*>(s.out[k]) + at) = out[k];
 }
 
-// `held`: the source of the formula's numbers, or null: then `given`.
-template <class S, class V, template <class> class Formula>
+// `held`: the source of the formula's factors, or null: then `given`.
+template <class S, class V, class Formula>
 __global__ void __launch_bounds__(kThreads)
-    step_kernel(const StepList list, const Formula<V> given, const typename Formula<V>::Numbers* held) {
-  const Formula<V> formula = held ? Formula<V>(*held) : given;
+    step_kernel(const StepList list, const typename Formula::Factors given,
+                const typename Formula::Factors* held) {
+  const typename Formula::Factors factors = held ? *held : given;
   constexpr int N = 16 / sizeof(S);
   const int64_t block = static_cast<int64_t>(blockIdx.x);
   const StepTensors s = list.steps[row_of_block(list.steps, list.count, block)];
+  ops::Present has{0};
+  for (int k = 0; k < Formula::inputs; ++k) has.bits |= static_cast<uint32_t>(s.in[k] != nullptr) << k;
   const int64_t begin = (block - s.first_block) * kStepElements;
   const int64_t end = begin + kStepElements < s.numel ? begin + kStepElements : s.numel;
+  if (s.found_inf && *s.found_inf != 0) {  // all values stay
+    for (int k = 0; k + 1 < Formula::inputs; ++k)
+      for (int64_t i = begin + threadIdx.x; s.out[k] && s.out[k] != s.in[k] && i < end; i += kThreads)
+        static_cast<S*>(s.out[k])[i] = static_cast<const S*>(s.in[k])[i];
+    return;
+  }
   for (int64_t at = begin + static_cast<int64_t>(threadIdx.x) * N; at < end; at += kThreads * N) {
     if (s.is_aligned && at + N <= end)
-      step_elements<S, N>(formula, s, at);
+      step_elements<S, N, V, Formula>(factors, has, s, at);
     else
-      for (int64_t i = at; i < at + N && i < end; ++i) step_elements<S, 1>(formula, s, i);
+      for (int64_t i = at; i < at + N && i < end; ++i) step_elements<S, 1, V, Formula>(factors, has, s, i);
   }
 }
 
-template <class S, class T, template <class> class Formula, class Numbers>
-void launch_steps_of(const StepList& list, const Given<Numbers>& numbers, StreamHandle stream) {
-  using V = scalar::Lane<T>;
-  launch(step_kernel<S, V, Formula>, {static_cast<unsigned>(list.blocks)}, stream, list,
-         Formula<V>(numbers.value), numbers.held);
+template <class S, class T, class Formula>
+void launch_steps_of(const StepList& list, const Given<typename Formula::Factors>& factors,
+                     StreamHandle stream) {
+  launch(step_kernel<S, scalar::Lane<T>, Formula>, {static_cast<unsigned>(list.blocks)}, stream, list,
+         factors.value, factors.held);
 }
 
-template <template <class> class Formula>
-void launch_steps(const StepList& list, Element element, const Given<ops::NumbersOf<Formula>>& numbers,
+template <class Formula>
+void launch_steps(const StepList& list, Element element, const Given<typename Formula::Factors>& factors,
                   StreamHandle stream) {
   switch (element) {
-    case Element::f64: return launch_steps_of<double, double, Formula>(list, numbers, stream);
-    case Element::f16: return launch_steps_of<Half, float, Formula>(list, numbers, stream);
-    case Element::bf16: return launch_steps_of<BFloat16, float, Formula>(list, numbers, stream);
-    default: return launch_steps_of<float, float, Formula>(list, numbers, stream);
+    case Element::f64: return launch_steps_of<double, double, Formula>(list, factors, stream);
+    case Element::f16: return launch_steps_of<Half, float, Formula>(list, factors, stream);
+    case Element::bf16: return launch_steps_of<BFloat16, float, Formula>(list, factors, stream);
+    default: return launch_steps_of<float, float, Formula>(list, factors, stream);
   }
 }
 
-template <template <class> class... Formula>
-constexpr StepLaunchers<ops::FormulaList<Formula...>> launchers_of(ops::FormulaList<Formula...>) {
+template <class... Formula>
+constexpr StepLaunchers<ops::RuleList<Formula...>> launchers_of(ops::RuleList<Formula...>) {
   return {{launch_steps<Formula>}...};
 }
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/given.h"
-#include "ops/optimizer_formulas.h"
+#include "ops/optimizers/rules.h"
 
 struct CUstream_st;
 
@@ -22,6 +22,7 @@ inline constexpr int kNormElements = 16384;  // of a block
 struct StepTensors {
   const void* in[ops::OptimizerFormulas::inputs];
   void* out[ops::OptimizerFormulas::inputs - 1];
+  const float* found_inf;  // not 0: nothing is updated
   int64_t numel, first_block;
   bool is_aligned;  // all are at multiples of 16 bytes
   uint8_t none[7];  // no uninitialised byte: tables are compared by their bytes (cuda/graph.h)
@@ -49,17 +50,17 @@ struct TotalNormCall {
 };
 
 /// The launcher of one formula's steps. Elements are f64, f32, f16 or bf16.
-template <class Numbers>
+template <class Factors>
 struct StepLauncher {
-  void (*run)(const StepList&, Element element, const Given<Numbers>&, CUstream_st* stream);
+  void (*run)(const StepList&, Element element, const Given<Factors>&, CUstream_st* stream);
 };
 
 template <class Formulas>
 struct StepLaunchers;
-template <template <class> class... Formula>
-struct StepLaunchers<ops::FormulaList<Formula...>> : StepLauncher<ops::NumbersOf<Formula>>... {};
+template <class... Formula>
+struct StepLaunchers<ops::RuleList<Formula...>> : StepLauncher<typename Formula::Factors>... {};
 
-/// The launchers of all formulas: each is the base class of its numbers.
+/// The launchers of all formulas: each is the base class of its factors.
 struct OptimizerLaunchers : StepLaunchers<ops::OptimizerFormulas> {
   void (*total_norm)(const TotalNormCall&, CUstream_st* stream);
 };

@@ -1,10 +1,10 @@
 // Joined updates: steps of an optimizer that one launch computes, for executors that request it
 // (Executor::joins_updates).
 //
-// In a recorded step the update of each parameter is a node (Trait::updates: AdamWStep, SGDStep). The CPU runs them one
-// by one, each directly after its gradient: so the gradient is freed immediately, and the peak is low. On a device many
-// small launches cost more than that gains. There the pass `join_updates` makes groups of them (Node::group), as eager
-// steps do with the same kernels: a list of operands, a list of results, one set of numbers.
+// In a recorded step the update of each parameter is a node (Trait::updates: ops/optimizer_steps.h). The CPU runs them
+// one by one, each directly after its gradient: so the gradient is freed immediately, and the peak is low. On a device
+// many small launches cost more than that gains. There the pass `join_updates` makes groups of them (Node::group), as
+// eager steps do with the same kernels: a list of operands, a list of results, one set of numbers.
 //
 //   - A group holds neighbours: updates without another node in between, none of which uses a result of another. So
 //   nothing is held longer than in the recorded order, where the updates of an optimizer follow all gradients.

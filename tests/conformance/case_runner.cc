@@ -80,6 +80,7 @@ void run(const Suite& suite, const Json& test_case, Mode mode, CaseLog& log) {
   check_expectations(test_case);
   Comparison comparison(suite, test_case, log);
   if (test_case.value("kind", "program") != "program") return run_optimizer_case(test_case, mode, comparison);
+  if (mode == Mode::step) throw Unsupported("a case without an optimizer");
   const auto differentiator = make_differentiator(mode);
   if (test_case.contains("outputs")) return run_derivative_form(test_case, mode, comparison, *differentiator);
   std::optional<Units> units;

@@ -38,6 +38,7 @@ std::string_view to_string(Mode mode) {
     case Mode::traced: return "traced";
     case Mode::compiled: return "compiled";
     case Mode::dynamic: return "dynamic";
+    case Mode::step: return "step";
   }
   return "?";
 }
@@ -47,7 +48,8 @@ std::unique_ptr<Differentiator> make_differentiator(Mode mode) {
     case Mode::eager: return std::make_unique<Eager>();
     case Mode::traced:
     case Mode::compiled:
-    case Mode::dynamic: return std::make_unique<Traced>();
+    case Mode::dynamic:
+    case Mode::step: return std::make_unique<Traced>();
   }
   return nullptr;
 }

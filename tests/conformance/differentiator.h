@@ -1,6 +1,7 @@
 // The modes, and the implementation of backward and grad in each: eager uses the engine's own, traced and compiled a
 // captured backward that is then run. dynamic is as compiled, with sizes as symbols: the recording that serves a case
-// is made with larger inputs, where the case allows that.
+// is made with larger inputs, where the case allows that. step, of cases with optimizers, records a whole training step,
+// where compiled records forward and update each by itself.
 #pragma once
 
 #include <memory>
@@ -12,10 +13,10 @@
 
 namespace retrograd::conformance {
 
-enum class Mode { eager, traced, compiled, dynamic };
+enum class Mode { eager, traced, compiled, dynamic, step };
 /// Those that the format names.
 inline constexpr Mode kModes[] = {Mode::eager, Mode::traced, Mode::compiled};
-inline bool compiles(Mode mode) { return mode == Mode::compiled || mode == Mode::dynamic; }
+inline bool compiles(Mode mode) { return mode >= Mode::compiled; }
 
 std::string_view to_string(Mode mode);
 

@@ -1,10 +1,10 @@
-// conformance SUITE.json [--mode eager|traced|compiled|all|dynamic] [--filter SUBSTRING] [--list] [--allow-unsupported]
+// conformance SUITE.json [--mode eager|traced|compiled|all|dynamic|step] [--filter SUBSTRING] [--list] [--allow-unsupported]
 //             [--device cpu|cuda] [--as-used] [--every N] [--from N] [--progress FILE]
 //
 // Runs the cases of a suite and prints a line for each that fails or is unsupported, and a summary per mode;
 // see section 9 of suites/FORMAT.md. Start reading at case_runner.cc, then interpreter.h.
 //
-// Mode dynamic, which `all` does not include, prints how many cases also run with larger inputs, and how many of these
+// `all` is eager, traced and compiled. Mode dynamic prints how many cases also run with larger inputs, and how many of these
 // the recording made with them has served.
 //
 // The temporary memory of every kernel is checked as well (cpu/scratch_check.h).
@@ -129,8 +129,8 @@ int run(const Options& options) {
       }))
     throw BadManifest("no case's name contains \"" + options.filter + "\"");
   bool good = true;
-  for (Mode mode : {Mode::eager, Mode::traced, Mode::compiled, Mode::dynamic}) {
-    if (options.mode == "all" ? mode == Mode::dynamic : options.mode != to_string(mode)) continue;
+  for (Mode mode : {Mode::eager, Mode::traced, Mode::compiled, Mode::dynamic, Mode::step}) {
+    if (options.mode == "all" ? mode > Mode::compiled : options.mode != to_string(mode)) continue;
     const Counts counts = run_mode(suite, mode, options);
     if (counts.lost) return 3;
     good = good && counts.fail == 0 && (options.allow_unsupported || counts.unsupported == 0);
@@ -145,8 +145,8 @@ int main(int argc, char** argv) {
   retrograd::conformance::Options options;
   CLI::App app("Runs a conformance suite against this build.", "conformance");
   app.add_option("suite", options.suite, "SUITE.json; its tensors lie beside it")->required();
-  app.add_option("--mode", options.mode, "eager, traced, compiled, all of these, or dynamic")
-      ->check(CLI::IsMember({"eager", "traced", "compiled", "all", "dynamic"}));
+  app.add_option("--mode", options.mode, "eager, traced, compiled, all of these, dynamic, or step")
+      ->check(CLI::IsMember({"eager", "traced", "compiled", "all", "dynamic", "step"}));
   app.add_option("--device", options.device, "cpu or cuda: where the suite's tensors are")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--filter", options.filter, "only cases whose name contains this");

@@ -3,44 +3,45 @@
 
 #include <map>
 
-#include "optim/adamw.h"
+#include "ops/arithmetic.h"
+#include "ops/creation.h"
+#include "ops/linalg.h"
+#include "ops/matmul.h"
 #include "optim/clip_grad.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/conformance/interpreter.h"
 #include "tracer/function/compile.h"
 
 namespace retrograd::conformance {
 namespace {
 
-template <class T>
-void read(const Json& group, const char* field, T& value) {
-  if (const Json* given = find(group, field)) value = given->get<T>();
-}
-
-void read_options(const Json& group, optim::SGDOptions& o) {
-  read(group, "momentum", o.momentum), read(group, "dampening", o.dampening);
-  read(group, "nesterov", o.nesterov);
-}
-void read_options(const Json& group, optim::AdamWOptions& o) {
-  read(group, "betas", o.betas), read(group, "eps", o.eps), read(group, "amsgrad", o.amsgrad);
-}
-
 /// The optimizer of a case over its parameters, by name.
 class OptimizerUnderTest {
  public:
-  OptimizerUnderTest(const Json& test_case, const std::map<std::string, Tensor>& params) {
+  using Params = std::map<std::string, Tensor>;
+
+  OptimizerUnderTest(const Json& test_case, const Params& params) {
     const std::string& kind = test_case["optimizer"].get_ref<const std::string&>();
-    if (kind == "sgd")
-      make<optim::SGD>(test_case["groups"], params);
-    else if (kind == "adamw")
-      make<optim::AdamW>(test_case["groups"], params);
-    else
-      throw Unsupported("op=" + kind);
+    static const std::map<std::string, void (OptimizerUnderTest::*)(const Json&, const Params&)> makers = {
+        {"sgd", &OptimizerUnderTest::make<optim::SGD>},
+        {"adam", &OptimizerUnderTest::make<optim::Adam>},
+        {"adamw", &OptimizerUnderTest::make<optim::AdamW>},
+        {"adamax", &OptimizerUnderTest::make<optim::Adamax>},
+        {"nadam", &OptimizerUnderTest::make<optim::NAdam>},
+        {"radam", &OptimizerUnderTest::make<optim::RAdam>},
+        {"adagrad", &OptimizerUnderTest::make<optim::Adagrad>},
+        {"adadelta", &OptimizerUnderTest::make<optim::Adadelta>},
+        {"rmsprop", &OptimizerUnderTest::make<optim::RMSprop>},
+        {"rprop", &OptimizerUnderTest::make<optim::Rprop>},
+        {"asgd", &OptimizerUnderTest::make<optim::ASGD>},
+    };
+    const auto maker = makers.find(kind);
+    if (maker == makers.end()) throw Unsupported("op=" + kind);
+    (this->*maker->second)(test_case["groups"], params);
     counts_unseen_ = kind == "sgd";
   }
 
   optim::Optimizer& operator*() const { return *optimizer_; }
-  void set_lr(size_t group, double lr) const { set_lr_(group, lr); }
   const std::vector<std::string>& names() const { return names_; }
   /// The state by PyTorch's names, of one parameter. Its SGD counts no steps.
   std::map<std::string, Tensor> state_of(size_t param) const {
@@ -54,13 +55,17 @@ class OptimizerUnderTest {
 
  private:
   template <class Optimizer>
-  void make(const Json& groups, const std::map<std::string, Tensor>& params) {
+  void make(const Json& groups, const Params& params) {
     std::vector<typename Optimizer::Group> made;
     for (const Json& group : groups) {
       typename Optimizer::Options options;
-      read(group, "lr", options.lr), read(group, "weight_decay", options.weight_decay);
-      read(group, "maximize", options.maximize);
-      read_options(group, options);
+      size_t known = 1;  // "params"
+      options.visit([&]<class T>(std::string_view name, T& option, auto&&...) {
+        if (const Json* given = find(group, std::string(name).c_str())) option = given->get<T>(), ++known;
+      });
+      if (known != group.size()) throw Unsupported("an option of " + group.dump());
+      // PyTorch fills the sums with its constructor's value; one in a group has no effect there.
+      if constexpr (std::is_same_v<Optimizer, optim::Adagrad>) options.initial_accumulator_value = 0;
       Tensors members;
       for (const Json& name : group.at("params")) {
         members.push_back(params.at(name));
@@ -68,13 +73,10 @@ class OptimizerUnderTest {
       }
       made.push_back({members, options});
     }
-    auto optimizer = std::make_unique<Optimizer>(std::move(made));
-    set_lr_ = [o = optimizer.get()](size_t group, double lr) { o->groups().at(group).options.lr = lr; };
-    optimizer_ = std::move(optimizer);
+    optimizer_ = std::make_unique<Optimizer>(std::move(made));
   }
 
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::function<void(size_t, double)> set_lr_;
   std::vector<std::string> names_;  // of the parameters, in order of the groups
   bool counts_unseen_ = false;
 };
@@ -126,7 +128,7 @@ void run_optim(const Json& test_case, Mode mode, Comparison& comparison) {
     const std::string at = "[" + std::to_string(s) + "]";
     comparison.log().enter("steps" + at);
     if (const Json* lr = find(step, "lr"))
-      for (size_t g = 0; g < lr->size(); ++g) optimizer.set_lr(g, (*lr)[g]);
+      for (size_t g = 0; g < lr->size(); ++g) (*optimizer).param_group(g).set_lr((*lr)[g]);
     Tensors with_gradient, gradients;
     std::string structure = step.contains("clip") ? step["clip"].dump() : "";
     for (const auto& [name, key] : step.at("grads").items()) {
@@ -152,6 +154,53 @@ void run_optim(const Json& test_case, Mode mode, Comparison& comparison) {
   if (const Json* state = find(expect, "state")) compare_state(*state, optimizer, comparison);
 }
 
+// L-BFGS on a quadratic function: f(p) = p . A p / 2 - b . p.
+void run_lbfgs(const Json& test_case, Mode mode, Comparison& comparison) {
+  const Json& expect = test_case["expect"];
+  const Tensor p = comparison.suite().tensor(test_case["params"].at("p0")).requires_grad_();
+  const Tensor a = comparison.suite().tensor(test_case["objective"].at("A"));
+  const Tensor b = comparison.suite().tensor(test_case["objective"].at("b"));
+  const Json& group = test_case["groups"].at(0);
+  optim::LBFGSOptions options;
+  const auto read = [&](const char* name, auto& option) {
+    if (const Json* given = find(group, name)) option = given->get<std::decay_t<decltype(option)>>();
+  };
+  read("lr", options.lr), read("max_iter", options.max_iter), read("history_size", options.history_size);
+  read("tolerance_grad", options.tolerance_grad), read("tolerance_change", options.tolerance_change);
+  if (const Json* most = find(group, "max_eval"); most && !most->is_null())
+    options.max_eval = most->get<int64_t>();
+  if (const Json* search = find(group, "line_search_fn"); search && !search->is_null()) {
+    if (*search != "strong_wolfe") throw Unsupported("line_search_fn=" + search->dump());
+    options.line_search_fn = optim::LineSearchFn::strong_wolfe;
+  }
+  optim::LBFGS optimizer({p}, options);
+
+  const auto objective = [&](const Tensors&) -> Tensors {
+    const Tensor flat = p.reshape({-1});
+    return {dot(flat, matmul(a, flat)) / 2 - dot(b.reshape({-1}), flat)};
+  };
+  const auto differentiator = make_differentiator(compiles(mode) ? Mode::eager : mode);
+  FunctionCache plan(FunctionKind::step);
+  int64_t evaluations = 0;
+  const auto closure = [&] {
+    ++evaluations;
+    const auto evaluate = [&](const Tensors&) -> Tensors {
+      p.set_grad({});
+      const Tensor loss = objective({})[0];
+      differentiator->backward({{loss}, {}, {}, false}, {});
+      return {loss.detach()};
+    };
+    return (compiles(mode) ? plan.run(evaluate, {}) : evaluate({}))[0];
+  };
+  for (size_t s = 0; s < test_case["steps"].size(); ++s) {
+    const std::string at = "[" + std::to_string(s) + "]";
+    const Tensor loss = optimizer.step(closure);
+    compare_params("params" + at, expect["params"].at(s), {{"p0", p}}, comparison);
+    comparison.number("loss" + at, loss, expect["loss"].at(s));
+    comparison.number("evals" + at, scalar_tensor(evaluations, {kInt64}), expect["evals"].at(s));
+  }
+}
+
 void run_train(const Json& test_case, Mode mode, Comparison& comparison) {
   std::map<std::string, Tensor> leaves, params;
   for (const Json& input : test_case["inputs"])
@@ -159,23 +208,33 @@ void run_train(const Json& test_case, Mode mode, Comparison& comparison) {
   for (const Json& group : test_case["groups"])
     for (const Json& name : group.at("params")) params.emplace(name, leaves.at(name));
   const OptimizerUnderTest optimizer(test_case, params);
-  const auto differentiator = make_differentiator(compiles(mode) ? Mode::eager : mode);
+  const auto differentiator = make_differentiator(mode == Mode::step ? Mode::eager : mode);
+  std::optional<Units> units;
+  UnitCaches caches;
+  if (compiles(mode) && mode != Mode::step) units.emplace(test_case["ops"]);
+  FunctionCache whole(FunctionKind::step), update(FunctionKind::step);
+  const auto step_optimizer = [&](const Tensors&) -> Tensors {
+    clip(find(test_case, "clip"), (*optimizer).parameters());
+    (*optimizer).step();
+    return {};
+  };
   const auto train = [&](const Tensors&) -> Tensors {
     (*optimizer).zero_grad();
-    Interpreter interpreter(comparison, *differentiator);
+    Interpreter interpreter(comparison, *differentiator, units ? &*units : nullptr, &caches);
     for (const auto& [name, leaf] : leaves) interpreter.names().bind(name, leaf);
     interpreter.run(test_case["ops"]);
     const Tensor loss = interpreter.names().get(test_case["loss"]);
     differentiator->backward({{loss}, {}, {}, false}, {});
-    clip(find(test_case, "clip"), (*optimizer).parameters());
-    (*optimizer).step();
+    if (units)
+      update.run(step_optimizer, {});
+    else
+      step_optimizer({});
     return {loss.detach()};
   };
-  FunctionCache plan(FunctionKind::step);
   const Json& expect = test_case["expect"];
   for (size_t s = 0; s < test_case["n_steps"].get<size_t>(); ++s) {
     if (const Json* lr = find(test_case, "lr")) (*optimizer).set_lr(lr->at(s));
-    const Tensor loss = (compiles(mode) ? plan.run(train, {}) : train({}))[0];
+    const Tensor loss = (mode == Mode::step ? whole.run(train, {}) : train({}))[0];
     comparison.number("loss[" + std::to_string(s) + "]", loss, expect["loss"].at(s));
   }
   compare_params("params", expect["params"], params, comparison);
@@ -205,6 +264,8 @@ void check_optimizer_expectations(const Json& test_case) {
 void run_optimizer_case(const Json& test_case, Mode mode, Comparison& comparison) {
   if (test_case["kind"] == "train")
     run_train(test_case, mode, comparison);
+  else if (test_case["optimizer"] == "lbfgs")
+    run_lbfgs(test_case, mode, comparison);
   else
     run_optim(test_case, mode, comparison);
 }

@@ -146,7 +146,7 @@ TEST_CASE("numbers that are as they were are not written again") {
   CHECK(gpu.number_uploads() == 1);
   for (int i = 0; i < 3; ++i) CHECK(log_of_step() == "launch x1 on 1\n");
   optimizer.set_lr(0.05);
-  CHECK(log_of_step().starts_with("copy 64 on 1\n"));
+  CHECK(log_of_step().starts_with("copy 128 on 1\n"));
   CHECK(log_of_step() == "launch x1 on 1\n");
   CHECK(gpu.number_uploads() == 2);
   CHECK(cache.stats().launches.graph_launches == 6);
@@ -216,7 +216,7 @@ TEST_CASE("a step with dropout and an optimizer writes all its numbers by one co
   REQUIRE(start != std::string::npos);
   CHECK(copy < start);
   // 5 draws forward, as many places of them backward, and one launch of the optimizer. Then the loss is read.
-  CHECK(driver.log.starts_with("copy 704 on 1\nrecord "));
+  CHECK(driver.log.starts_with("copy 1408 on 1\nrecord "));
   CHECK(driver.log.substr(0, start).find("copy ", copy + 1) == std::string::npos);
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("learning rates of groups that cross in each step: each place where th
                    [=](int i) {
                      if (i < 2) return;  // recorded as one launch
                      optimizer->set_lr(0.1 / i);
-                     optimizer->groups()[i % 2 == 0 ? 0 : 2].options.lr = 0.2;
+                     optimizer->param_groups()[i % 2 == 0 ? 0 : 2].options.lr = 0.2;
                    },
                    parameters};
   };

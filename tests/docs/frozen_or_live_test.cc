@@ -278,7 +278,7 @@ std::map<std::string, std::function<std::string()>> rows() {
                        w.copy_(rg::ones({3}));
                        return Tensors{spread(rg::Shape{4, 3}, 1)};
                      },
-                 .change = [=] { sgd->groups()[0].options.maximize = ++*calls == 3; },
+                 .change = [=] { sgd->param_groups()[0].options.maximize = ++*calls == 3; },
                  .is_step = true};
   });
   return all;

@@ -8,6 +8,7 @@
 
 #include "retrograd/retrograd.h"
 #include "tests/errors.h"
+#include "tests/optimizer_state.h"
 
 namespace rg = retrograd;
 namespace optim = retrograd::optim;
@@ -28,7 +29,7 @@ Tensor parameter(int64_t n, rg::ScalarType dtype = rg::kFloat32) {
 std::vector<Vector> everything(const optim::Optimizer& optimizer) {
   std::vector<Vector> all;
   for (const Tensor& p : optimizer.parameters()) all.push_back(p.to_vector());
-  for (const auto& [name, value] : optimizer.state_dict()) all.push_back(value.to_vector());
+  for (const auto& [name, value] : rg::state_of(optimizer)) all.push_back(value.to_vector());
   return all;
 }
 
@@ -62,10 +63,10 @@ TEST_CASE("an eager step with options of a later group that are wrong") {
   optim::AdamW optimizer({{{a}, {.lr = 1}}, {{b}, {.lr = 1}}});
   for (const Tensor& p : {a, b}) p.set_grad(rg::ones({3}));
   const auto before = everything(optimizer);
-  optimizer.groups()[1].options.lr = -1;
+  optimizer.param_groups()[1].options.lr = -1;
   CHECK(category_of([&] { optimizer.step(); }) == Category::bad_argument);
   CHECK(everything(optimizer) == before);
-  optimizer.groups()[1].options.lr = 1;
+  optimizer.param_groups()[1].options.lr = 1;
   optimizer.step();
   CHECK(steps(optimizer) == 1);
 }
@@ -83,7 +84,7 @@ TEST_CASE("an eager step without the memory for a row-major gradient, or for sta
   }
   CHECK(everything(optimizer) == before);
   b.set_grad(rg::ones({64, 64}));
-  optimizer.groups()[0].options.amsgrad = true;
+  optimizer.param_groups()[0].options.amsgrad = true;
   {
     Limit limit(1000);
     CHECK_THROWS_AS(optimizer.step(), rg::OutOfMemory);

@@ -7,6 +7,7 @@
 
 #include "retrograd/retrograd.h"
 #include "tests/errors.h"
+#include "tests/optimizer_state.h"
 
 namespace rg = retrograd;
 namespace optim = retrograd::optim;
@@ -51,7 +52,7 @@ TEST_CASE("An optimizer passes over parameters that require no gradient, for as 
       const auto twice = [&] { return changed_by(step, a, b) + " " + changed_by(step, a, b); };
       CHECK(twice() == "a a");
       CHECK_FALSE(b.grad().defined());
-      for (const auto& entry : optimizer->state_dict()) CHECK(entry.first.starts_with("0."));
+      for (const auto& entry : rg::state_of(*optimizer)) CHECK(entry.first.starts_with("0."));
       b.requires_grad_();
       CHECK(twice() == "ab ab");
       optimizer->zero_grad();
@@ -70,7 +71,7 @@ TEST_CASE("All parameters may be frozen; a parameter that is no leaf is refused 
     const auto optimizer = make({a});
     optimizer->step();
     CHECK(a.item<double>() == 1);
-    CHECK(optimizer->state_dict().empty());
+    CHECK(rg::state_of(*optimizer).empty());
     optimizer->load_state_dict({});
     CHECK(category_of([&] { make({b * 2}); }) == Category::bad_argument);
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "retrograd/retrograd.h"
+#include "tests/optimizer_state.h"
 
 namespace rg = retrograd;
 namespace optim = retrograd::optim;
@@ -40,7 +41,7 @@ void check(const typename Optimizer::Options& options, const Vector& bfloat16, c
       optimizer.step();
     }
     CHECK(p.to_vector() == (dtype == rg::kBFloat16 ? bfloat16 : float16));
-    for (const auto& [name, value] : optimizer.state_dict())
+    for (const auto& [name, value] : rg::state_of(optimizer))
       if (!name.ends_with(".step")) CHECK(value.dtype() == dtype);
   }
 }

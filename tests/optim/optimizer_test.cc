@@ -10,6 +10,7 @@
 
 #include "retrograd/retrograd.h"
 #include "tests/errors.h"
+#include "tests/optimizer_state.h"
 
 namespace rg = retrograd;
 namespace optim = retrograd::optim;
@@ -119,7 +120,7 @@ TEST_CASE("groups have their own options, set_lr sets all") {
   step();
   CHECK(a.to_vector()[0] == Approx(start[0] - 3));
   CHECK(b.to_vector()[0] == Approx(start[0] - 12));
-  optimizer.groups()[1].options.lr = 0;
+  optimizer.param_groups()[1].options.lr = 0;
   step();
   CHECK(b.to_vector()[0] == Approx(start[0] - 12));
 }
@@ -148,12 +149,12 @@ TEST_CASE("state is made with the optimizer, and shows from the first step on") 
   optim::AdamW optimizer(rg::Tensors{a});
   const int64_t with = rg::memory::stats().live_bytes;
   CHECK(with - without == 2 * 1000 * 8);
-  CHECK(optimizer.state_dict().empty());
+  CHECK(rg::state_of(optimizer).empty());
   a.set_grad(gradient(1, a));
   const int64_t before = rg::memory::stats().live_bytes;
   optimizer.step();
   CHECK(rg::memory::stats().live_bytes == before);
-  CHECK(optimizer.state_dict().size() == 3);
+  CHECK(rg::state_of(optimizer).size() == 3);
 }
 
 TEST_CASE("a loaded state goes on with the same bits") {

@@ -9,6 +9,7 @@
 
 #include "retrograd/retrograd.h"
 #include "tests/errors.h"
+#include "tests/optimizer_state.h"
 
 namespace rg = retrograd;
 namespace optim = retrograd::optim;
@@ -73,7 +74,7 @@ TEST_CASE("SGD goes on with a momentum buffer that was saved without a count, as
 
 TEST_CASE("A loaded buffer is saved again before the first step, one that no step has filled is not") {
   Stepper s(false, {.lr = 0.1, .momentum = 0.9, .dampening = 0.5});
-  CHECK(s.sgd.state_dict().empty());
+  CHECK(rg::state_of(s.sgd).empty());
   s.sgd.load_state_dict({{"0.momentum_buffer", buffer(10)}});
   const rg::StateDict saved = s.sgd.state_dict();
   REQUIRE(saved.contains("0.momentum_buffer"));
@@ -86,7 +87,7 @@ TEST_CASE("Dampening leaves out the step that finds no buffer, and only that one
   for (const bool compiled : {false, true}) {
     INFO((compiled ? "compiled" : "eager"));
     Stepper s(compiled, {.lr = 0.1, .momentum = 0, .dampening = 0.5});
-    optim::SGDOptions& options = s.sgd.groups()[0].options;
+    optim::SGDOptions& options = s.sgd.param_groups()[0].options;
     CHECK(s(1) == Approx(0.1));
     CHECK(s(1) == Approx(0.1));
     options.momentum = 0.9;  // no buffer yet: its first step, though the third of all
@@ -102,7 +103,7 @@ TEST_CASE("Dampening leaves out the step that finds no buffer, and only that one
 
 TEST_CASE("A buffer made, but not filled, before steps without momentum does not count") {
   Stepper s(false, {.lr = 0.1, .momentum = 0.9, .dampening = 0.5});
-  optim::SGDOptions& options = s.sgd.groups()[0].options;
+  optim::SGDOptions& options = s.sgd.param_groups()[0].options;
   options.momentum = 0;
   CHECK(s(1) == Approx(0.1));
   CHECK_FALSE(s.sgd.state_dict().contains("0.momentum_buffer"));
@@ -126,3 +127,64 @@ TEST_CASE("AdamW takes PyTorch's state, and refuses moments without the count th
 }
 
 }  // namespace
+
+TEST_CASE("Training goes on with the same bits from a file: parameters, optimizer, scheduler") {
+  const auto gradient = [](int t) { return rg::full({3}, 0.3 * t - 1, {rg::kFloat64}); };
+  struct Run {
+    Tensor p = rg::ones({3}, {rg::kFloat64, rg::kCPU, true});
+    optim::Adam optimizer{{p}, {.lr = 0.1}};
+    optim::SequentialLR scheduler{
+        optimizer,
+        {std::make_shared<optim::LinearLR>(optimizer, 0.1, 1.0, 4), std::make_shared<optim::CyclicLR>(optimizer, 0.01, 0.1)},
+        {4}};
+    void step(const Tensor& g) {
+      p.set_grad(g);
+      optimizer.step();
+      scheduler.step();
+    }
+  };
+  const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/checkpoint.safetensors";
+  for (const int stop : {0, 1, 3, 5, 8}) {
+    INFO("stopped after " << stop);
+    Run whole, first, second;
+    for (int t = 0; t < stop; ++t) whole.step(gradient(t)), first.step(gradient(t));
+    rg::StateDict saved;
+    for (auto& [key, value] : first.optimizer.state_dict()) saved.emplace("optimizer." + key, value);
+    for (auto& [key, value] : first.scheduler.state_dict()) saved.emplace("scheduler." + key, value);
+    saved.emplace("p", first.p.detach());
+    rg::save(saved, path);
+    const auto part = [&](const std::string& prefix) {
+      rg::StateDict found;
+      for (const auto& [key, value] : rg::load(path))
+        if (key.starts_with(prefix)) found.emplace(key.substr(prefix.size()), value);
+      return found;
+    };
+    {
+      rg::NoGradGuard no_grad;
+      second.p.copy_(part("p").at(""));
+    }
+    second.optimizer.load_state_dict(part("optimizer."));
+    second.scheduler.load_state_dict(part("scheduler."));
+    for (int t = stop; t < 12; ++t) {
+      whole.step(gradient(t)), second.step(gradient(t));
+      CHECK(whole.p.to_vector() == second.p.to_vector());
+      CHECK(whole.optimizer.param_groups()[0].options.lr == second.optimizer.param_groups()[0].options.lr);
+    }
+  }
+}
+
+TEST_CASE("Options that are wrong, or of another optimizer, are refused, and nothing is loaded") {
+  const Tensor p = rg::ones({3}, {rg::kFloat64, rg::kCPU, true});
+  optim::Adam adam({p}, {.lr = 0.1});
+  p.set_grad(rg::ones({3}, {rg::kFloat64}));
+  adam.step();
+  rg::StateDict state = adam.state_dict();
+  CHECK(state.at("param_groups.0.betas").to_vector() == std::vector<double>{0.9, 0.999});
+  optim::SGD sgd({p});
+  CHECK(category_of([&] { sgd.load_state_dict(state); }) == Category::bad_argument);
+  state.at("param_groups.0.lr") = rg::scalar_tensor(-1.0, {rg::kFloat64});
+  optim::Adam other({p}, {.lr = 0.3});
+  CHECK(category_of([&] { other.load_state_dict(state); }) == Category::bad_argument);
+  CHECK(other.param_groups()[0].options.lr == 0.3);
+  CHECK(!other.state_dict().contains("0.step"));
+}

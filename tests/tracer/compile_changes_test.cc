@@ -29,7 +29,7 @@ auto trained(typename Optimizer::Options options, const Change& change) {
     Optimizer optimizer({p}, options);
     Tensors values;
     for (int i = 0; i < 6; ++i) {
-      change(optimizer.groups()[0].options, i);
+      change(optimizer.param_groups()[0].options, i);
       call(
           [&](const Tensors& a) {
             rg::sum(p * p * a[0]).backward();

@@ -159,7 +159,7 @@ struct RecordedFunction {
     int argument;
     bool is_kept;
   };
-  std::vector<KeptArgument> kept_arguments;
+  std::vector<KeptArgument> kept_arguments = {};
   std::vector<Location> results;
   std::vector<Grad> grads;
   std::vector<std::pair<size_t, Location>>

@@ -9,32 +9,36 @@
 namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
-template <class T, template <class> class Formula>
-void step(const typename Formula<Vec<T>>::Numbers& numbers, const T* const* x, T* const* y, int64_t begin,
+template <class T, class Formula>
+void step(const typename Formula::Factors& given, const T* const* x, T* const* y, int64_t begin,
           int64_t end) {
   using V = Vec<T>;
-  using F = Formula<V>;
-  const F formula(numbers);
-  const bool has_state = ops::has_state<F>(x);
-  const auto exists = [has_state](int k) { return k != F::optional || has_state; };
-  const T* in[F::inputs];  // here, where no store of the loop can change them
-  T* out[F::outputs];
-  for (int k = 0; k < F::inputs; ++k) in[k] = x[k];
-  for (int k = 0; k < F::outputs; ++k) out[k] = y[k];
+  constexpr int inputs = Formula::inputs;
+  // Copies, which no store of the loop can change.
+  const typename Formula::Factors factors = given;
+  const T* in[inputs];
+  T* out[inputs - 1];
+  ops::Present has{0};
+  for (int k = 0; k < inputs; ++k) {
+    in[k] = x[k];
+    has.bits |= static_cast<uint32_t>(x[k] != nullptr) << k;
+  }
+  for (int k = 0; k + 1 < inputs; ++k) out[k] = y[k];
+  const auto exists = [has](int k) { return !(Formula::optional >> k & 1) || has[k]; };
   each_register<T>(begin, end, [&](const Part<T>& at) {
-    V old[F::inputs] = {}, made[F::outputs] = {};
+    V old[inputs] = {}, made[inputs - 1] = {};
 #pragma GCC unroll 8
-    for (int k = 0; k < F::inputs; ++k)
+    for (int k = 0; k < inputs; ++k)
       if (exists(k)) old[k] = at.load(in[k]);
-    formula.step(has_state, old, made);
+    Formula::template step<V>(factors, has, old, made);
 #pragma GCC unroll 8
-    for (int k = 0; k < F::outputs; ++k)
+    for (int k = 0; k + 1 < inputs; ++k)
       if (exists(k)) at.store(out[k], made[k]);
   });
 }
 
-template <class T, template <class> class... Formula>
-constexpr OptimizerTable<T> table_of(ops::FormulaList<Formula...>) {
+template <class T, class... Formula>
+constexpr OptimizerTable<T> table_of(ops::RuleList<Formula...>) {
   return {{step<T, Formula>}...};
 }
 

@@ -1,7 +1,7 @@
 // Steps of optimizers over contiguous elements: one table of functions per instruction-set level. Implemented
-// by optimizer_rows.cc, of the formulas in ops/optimizer_formulas.h.
+// by optimizer_rows.cc, of the formulas in ops/optimizers/.
 //
-// x and y are the operands and results of the op for one parameter; the optional operand may be null, and then so is
+// x and y are the operands and results of the op for one parameter; an optional operand may be null, and then so is
 // its result. Each output may be the input of the same number. Each element is independent of the others: results do
 // not depend on how the work is cut.
 #pragma once
@@ -9,22 +9,22 @@
 #include <cstdint>
 
 #include "cpu/levels.h"
-#include "ops/optimizer_formulas.h"
+#include "ops/optimizers/rules.h"
 
 namespace retrograd::inline v0::cpu {
 
 /// The step of one formula, for the elements [begin, end).
-template <class T, class Numbers>
+template <class T, class Factors>
 struct OptimizerStep {
-  void (*run)(const Numbers& numbers, const T* const* x, T* const* y, int64_t begin, int64_t end);
+  void (*run)(const Factors& factors, const T* const* x, T* const* y, int64_t begin, int64_t end);
 };
 
 template <class T, class Formulas>
 struct OptimizerSteps;
-template <class T, template <class> class... Formula>
-struct OptimizerSteps<T, ops::FormulaList<Formula...>> : OptimizerStep<T, ops::NumbersOf<Formula>>... {};
+template <class T, class... Formula>
+struct OptimizerSteps<T, ops::RuleList<Formula...>> : OptimizerStep<T, typename Formula::Factors>... {};
 
-/// The steps of all formulas: each is the base class of its numbers.
+/// The steps of all formulas: each is the base class of its factors.
 template <class T>
 using OptimizerTable = OptimizerSteps<T, ops::OptimizerFormulas>;
 

@@ -1,0 +1,319 @@
+// See optim/param_state.h.
+#include "optim/param_state.h"
+
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "engine/runner.h"
+#include "ops/comparison.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/shape_ops.h"
+#include "ops/ternary.h"
+
+namespace retrograd::inline v0::optim::detail {
+namespace {
+
+// The largest step count that a double represents exactly; numbers that depend on the step are computed in double.
+constexpr int64_t kMostSteps = int64_t{1} << 53;
+
+std::string key_of(size_t index, std::string_view name) { return fmt::format("{}.{}", index, name); }
+
+Kept first_kept(const RuleInfo& rule, const void* options) {
+  Kept kept{};
+  for (size_t k = 0; k < rule.kept.size(); ++k) kept[k] = rule.kept_at_first(options, static_cast<int>(k));
+  return kept;
+}
+
+class OptionChecks final : public OptionVisitor {
+ public:
+  OptionChecks(std::string_view optimizer, SourceLocation where) : optimizer_(optimizer), where_(where) {}
+
+  void numbers(std::string_view name, std::span<double> values, const ops::Domain& domain) override {
+    for (const double v : values) {
+      const bool is_low = domain.excludes_least ? !(v > domain.least) : !(v >= domain.least);
+      const bool is_high = domain.excludes_most ? !(v < domain.most) : !(v <= domain.most);
+      if (is_low || is_high)
+        fail(Category::bad_argument, optimizer_,
+             fmt::format("{} must be {}, it is {}", name, describe(domain), v), where_);
+    }
+  }
+  void flag(std::string_view, bool&) override {}
+  void count(std::string_view name, int64_t& value, const ops::Domain& domain) override {
+    double number = static_cast<double>(value);
+    numbers(name, {&number, 1}, domain);
+  }
+
+ private:
+  static std::string describe(const ops::Domain& d) {
+    if (d.least == -ops::kUnlimited) return "a number";
+    if (d.most == ops::kUnlimited)
+      return fmt::format("{} {}", d.excludes_least ? "above" : "at least", d.least);
+    return fmt::format("in {}{}, {}{}", d.excludes_least ? '(' : '[', d.least, d.most,
+                       d.excludes_most ? ')' : ']');
+  }
+
+  std::string_view optimizer_;
+  SourceLocation where_;
+};
+
+}  // namespace
+
+void ParamUpdate::set(const Tensor& target, const Tensor& value) const {
+  if (changes) return void(changes->emplace_back(target, to(value, target.dtype())));
+  target.copy_(found_inf.defined() ? where(ne(found_inf, 0), target, to(value, target.dtype())) : value);
+}
+
+ParamState::ParamState(const RuleInfo& rule, const void* options, const Tensor& param)
+    : param(param), kept(first_kept(rule, options)), kept_ahead(kept) {}
+
+void ParamState::make(const RuleInfo& rule, const void* options, bool is_differentiable) {
+  for (size_t i = 0; i < rule.states.size(); ++i) {
+    if (states[i].defined()) continue;
+    if (is_differentiable) {
+      EnableGradGuard enable_grad;
+      states[i] = rule.make_state(options, i, param);
+    } else {
+      const Emitter::Scope now(eager_runner());
+      NoGradGuard no_grad;
+      states[i] = rule.make_state(options, i, param);
+    }
+  }
+}
+
+StepInputs ParamState::next(const RuleInfo& rule, const void* options) const {
+  StepInputs inputs;
+  rule.read(options, inputs);
+  inputs.numbers[rule.step] = static_cast<double>(step + 1);
+  std::copy_n(kept.begin(), rule.kept.size(), inputs.numbers + rule.step + 1);
+  return inputs;
+}
+
+StepInputs ParamState::read_ahead(const RuleInfo& rule, const void* options) {
+  if (ahead == 0) kept_ahead = kept;
+  StepInputs inputs;
+  rule.read(options, inputs);
+  inputs.numbers[rule.step] = static_cast<double>(step + ++ahead);
+  std::copy_n(kept_ahead.begin(), rule.kept.size(), inputs.numbers + rule.step + 1);
+  rule.advance(inputs, kept_ahead.data());
+  return inputs;
+}
+
+void ParamState::settle(const RuleInfo& rule, const StepInputs& inputs, bool was_made) {
+  --ahead;
+  if (was_made) advance(rule, inputs);
+}
+
+void ParamState::advance(const RuleInfo& rule, const StepInputs& inputs) {
+  ++step;
+  if (inputs.numbers[rule.step] <= kept_at) return;
+  kept_at = inputs.numbers[rule.step];
+  std::copy_n(inputs.numbers + rule.step + 1, rule.kept.size(), kept.begin());
+  rule.advance(inputs, kept.data());
+}
+
+void check_params(const Tensors& params, std::string_view optimizer, SourceLocation where,
+                  const std::vector<bool>& differentiable) {
+  if (params.empty()) fail(Category::bad_argument, optimizer, "there is no parameter", where);
+  std::unordered_set<const TensorImpl*> seen;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Tensor& p = params[i];
+    if (!p.defined()) fail(Category::bad_argument, optimizer, "a parameter is undefined", where);
+    if (!ops::may_be_updated(p.dtype()))
+      fail(Category::dtype_mismatch, optimizer,
+           fmt::format("parameters are float32, float64, bfloat16 or float16, one is {}", describe(p)),
+           where);
+    if (!p.is_leaf() && (differentiable.empty() || !differentiable[i]))
+      fail(Category::bad_argument, optimizer, fmt::format("{} is not a leaf", describe(p)), where);
+    if (!p.is_contiguous())
+      fail(Category::bad_argument, optimizer,
+           fmt::format("{} is not contiguous. Hint: clone it before it becomes a leaf", describe(p)), where);
+    if (!seen.insert(p.get()).second)
+      fail(Category::bad_argument, optimizer, fmt::format("{} is twice among the parameters", describe(p)),
+           where);
+  }
+}
+
+void check_options(const RuleInfo& rule, void* options, SourceLocation where) {
+  OptionChecks checks(rule.name, where);
+  rule.visit(options, checks);
+  if (const char* reason = rule.refuse(options)) fail(Category::bad_argument, rule.name, reason, where);
+}
+
+void save_state(StateDict& out, size_t index, const RuleInfo& rule, const ParamState& state) {
+  const bool is_filled = state.is_filled(rule);
+  if (!is_filled && state.step == 0) return;  // as if it did not exist yet
+  out.emplace(key_of(index, "step"), scalar_tensor(state.step, {kInt64}));
+  if (!is_filled) return;
+  for (size_t i = 0; i < rule.states.size(); ++i)
+    if (state.states[i].defined()) out.emplace(key_of(index, rule.states[i]), state.states[i]);
+  for (size_t k = 0; k < rule.kept.size() && rule.saves_kept; ++k)
+    out.emplace(key_of(index, rule.kept[k]), scalar_tensor(state.kept[k], {kFloat64}));
+}
+
+namespace {
+
+std::string option_key(size_t group, std::string_view name) {
+  return fmt::format("param_groups.{}.{}", group, name);
+}
+
+// Numbers as float64, with a dim if there are several; all else as int64.
+class OptionSaver final : public OptionVisitor {
+ public:
+  OptionSaver(StateDict& out, size_t group) : out_(out), group_(group) {}
+  void numbers(std::string_view name, std::span<double> values, const ops::Domain&) override {
+    const std::vector<double> list(values.begin(), values.end());
+    out_.emplace(option_key(group_, name),
+                 list.size() == 1 ? scalar_tensor(list[0], {kFloat64})
+                                  : tensor(list, {static_cast<int64_t>(list.size())}, {kFloat64}));
+  }
+  void flag(std::string_view name, bool& value) override { choice(name, value); }
+  void count(std::string_view name, int64_t& value, const ops::Domain&) override { choice(name, value); }
+  void choice(std::string_view name, int64_t value) override {
+    out_.emplace(option_key(group_, name), scalar_tensor(value, {kInt64}));
+  }
+
+ private:
+  StateDict& out_;
+  size_t group_;
+};
+
+class OptionLoader final : public OptionVisitor {
+ public:
+  OptionLoader(StateDict& rest, size_t group, SourceLocation where)
+      : rest_(rest), group_(group), where_(where) {}
+  void numbers(std::string_view name, std::span<double> values, const ops::Domain&) override {
+    const Tensor saved = take(name);
+    if (!saved.defined()) return;
+    const std::vector<double> list = saved.to_vector();
+    if (list.size() != values.size())
+      fail(Category::bad_argument, "load_state_dict",
+           fmt::format("\"{}\" has {} numbers, not {}", option_key(group_, name), list.size(), values.size()),
+           where_);
+    std::ranges::copy(list, values.begin());
+  }
+  void flag(std::string_view name, bool& value) override { set(name, value); }
+  void count(std::string_view name, int64_t& value, const ops::Domain&) override { set(name, value); }
+  void choice(std::string_view name, int64_t value) override {
+    int64_t saved = value;
+    set(name, saved);
+    if (saved != value)
+      fail(Category::bad_argument, "load_state_dict",
+           fmt::format("\"{}\" is {}, here it is {}", option_key(group_, name), saved, value), where_);
+  }
+
+ private:
+  Tensor take(std::string_view name) {
+    const auto it = rest_.find(option_key(group_, name));
+    if (it == rest_.end()) return {};
+    const Tensor saved = it->second;
+    rest_.erase(it);
+    return saved;
+  }
+  template <class T>
+  void set(std::string_view name, T& value) {
+    if (const Tensor saved = take(name); saved.defined()) value = static_cast<T>(saved.item<int64_t>(where_));
+  }
+
+  StateDict& rest_;
+  size_t group_;
+  SourceLocation where_;
+};
+
+}  // namespace
+
+void save_options(StateDict& out, size_t index, const RuleInfo& rule, void* options,
+                  const std::optional<double>& initial_lr) {
+  OptionSaver saver(out, index);
+  rule.visit(options, saver);
+  if (initial_lr) out.emplace(option_key(index, "initial_lr"), scalar_tensor(*initial_lr, {kFloat64}));
+}
+
+void take_options(StateDict& rest, size_t index, const RuleInfo& rule, void* options,
+                  std::optional<double>& initial_lr, SourceLocation where) {
+  OptionLoader loader(rest, index, where);
+  rule.visit(options, loader);
+  if (const auto it = rest.find(option_key(index, "initial_lr")); it != rest.end()) {
+    initial_lr = it->second.item<double>(where);
+    rest.erase(it);
+  }
+  check_options(rule, options, where);
+}
+
+bool LoadedState::has_states() const { return std::ranges::any_of(states, &Tensor::defined); }
+
+namespace {
+
+// Like `wanted`, or like the parameter where the state does not exist yet.
+Tensor take_tensor(StateDict& rest, const std::string& key, const Tensor& wanted, SourceLocation where) {
+  const auto it = rest.find(key);
+  if (it == rest.end()) return {};
+  const Tensor value = it->second;
+  if (value.sizes() != wanted.sizes() || value.dtype() != wanted.dtype())
+    fail(value.dtype() == wanted.dtype() ? Category::shape_mismatch : Category::dtype_mismatch,
+         "load_state_dict",
+         fmt::format("{} for \"{}\", which is {} here", describe(value), it->first, describe(wanted)), where);
+  rest.erase(it);
+  return value.device() == wanted.device() ? clone(value) : value.to(wanted.device(), where);
+}
+
+template <class T>
+std::optional<T> take_number(StateDict& rest, const std::string& key, SourceLocation where) {
+  const auto it = rest.find(key);
+  if (it == rest.end()) return {};
+  const T value = it->second.item<T>(where);
+  rest.erase(it);
+  return value;
+}
+
+}  // namespace
+
+LoadedState take_state(StateDict& rest, size_t index, const RuleInfo& rule, const ParamState& now,
+                       SourceLocation where) {
+  const auto refuse = [&](std::string text) { fail(Category::bad_argument, "load_state_dict", text, where); };
+  LoadedState loaded;
+  for (size_t i = 0; i < rule.states.size(); ++i)
+    loaded.states[i] = take_tensor(rest, key_of(index, rule.states[i]),
+                                   now.states[i].defined() ? now.states[i] : now.param, where);
+  const std::string key = key_of(index, "step");
+  const std::optional<int64_t> step = take_number<int64_t>(rest, key, where);
+  if (step && (*step < 0 || *step >= kMostSteps))
+    refuse(fmt::format("\"{}\" is {}: it counts steps", key, *step));
+  const auto need = [&](std::string_view name) {
+    refuse(fmt::format("there is state of parameter {} but no \"{}\", which it depends on", index,
+                       key_of(index, name)));
+  };
+  // A rule that saves no kept numbers is SGD, whose state depends on no count of steps.
+  if (rule.saves_kept && !step && loaded.has_states()) need("step");
+  loaded.step = step.value_or(0);
+  if (rule.saves_kept && !rule.kept.empty() && (loaded.has_states() || loaded.step > 0)) {
+    loaded.kept.emplace();
+    for (size_t k = 0; k < rule.kept.size(); ++k) {
+      const std::optional<double> number = take_number<double>(rest, key_of(index, rule.kept[k]), where);
+      if (!number) need(rule.kept[k]);
+      (*loaded.kept)[k] = *number;
+    }
+  }
+  return loaded;
+}
+
+void take_over(ParamState& now, const LoadedState& loaded, const RuleInfo& rule, const void* options) {
+  for (size_t i = 0; i < rule.states.size(); ++i) {
+    Tensor& state = now.states[i];
+    if (!state.defined())
+      state = loaded.states[i];
+    else if (loaded.states[i].defined())
+      state.copy_(loaded.states[i]);
+    else if (const Tensor first = rule.make_state(options, i, now.param); first.defined())
+      state.copy_(first);
+    else
+      state.zero_();  // an option that it belongs to is off
+  }
+  now.step = loaded.step;
+  now.kept_at = static_cast<double>(loaded.step);
+  now.kept = loaded.kept.value_or(first_kept(rule, options));
+  rule.resume(loaded.has_states(), now.kept.data());
+}
+
+}  // namespace retrograd::optim::detail
