@@ -136,7 +136,6 @@ struct StepOf : UpdateOp {
   struct Attrs {
     std::array<Scalar, Names::numbers> numbers;
     std::array<bool, Names::structure> flags;
-    bool operator==(const Attrs&) const = default;
     void visit(AttrVisitor& v) {
       for (size_t i = 0; i < numbers.size(); ++i) v.field(Names::names.of_numbers[i].view(), numbers[i]);
       for (size_t i = 0; i < flags.size(); ++i) v.field(Names::names.of_flags[i].view(), flags[i]);

@@ -8,6 +8,7 @@
 #include "ops/creation.h"
 #include "ops/optimizer_steps.h"
 #include "ops/shape_ops.h"
+#include "optim/saved_values.h"
 
 namespace retrograd::inline v0::optim {
 namespace {
@@ -96,23 +97,20 @@ StateDict AveragedModel::state_dict() const {
 }
 
 void AveragedModel::load_state_dict(const StateDict& state, SourceLocation where) {
-  constexpr std::string_view kOp = "load_state_dict";
-  const auto get = [&](const std::string& key) -> const Tensor& {
-    const auto it = state.find(key);
-    if (it == state.end()) fail(Category::bad_argument, kOp, fmt::format("there is no \"{}\"", key), where);
-    return it->second;
-  };
-  for (const AveragedTensor& e : data_->entries)
-    if (const Tensor& value = get("module." + e.name); value.sizes() != e.average.sizes())
-      fail(
-          Category::shape_mismatch, kOp,
-          fmt::format("{} for \"module.{}\", which is {} here", describe(value), e.name, describe(e.average)),
-          where);
-  const int64_t updates = get("n_averaged").item<int64_t>(where);
-  if (state.size() != data_->entries.size() + 1)
-    fail(Category::bad_argument, kOp, "there are keys that do not belong to this model", where);
+  detail::SavedValues saved(state, "this model", where);
+  Tensors values;
+  for (const AveragedTensor& e : data_->entries) {
+    values.push_back(saved.take("module." + e.name));
+    if (values.back().sizes() != e.average.sizes())
+      fail(Category::shape_mismatch, "load_state_dict",
+           fmt::format("{} for \"module.{}\", which is {} here", describe(values.back()), e.name,
+                       describe(e.average)),
+           where);
+  }
+  const int64_t updates = saved.count("n_averaged");
+  saved.end();
   NoGradGuard no_grad;
-  for (const AveragedTensor& e : data_->entries) e.average.copy_(get("module." + e.name));
+  for (size_t i = 0; i < values.size(); ++i) data_->entries[i].average.copy_(values[i]);
   data_->updates = updates;
 }
 

@@ -13,6 +13,7 @@
 #include "ops/ternary.h"
 #include "ops/total_norm.h"
 #include "ops/unary.h"
+#include "optim/saved_values.h"
 
 namespace retrograd::inline v0::optim {
 namespace {
@@ -157,20 +158,11 @@ StateDict GradScaler::state_dict() const {
 
 void GradScaler::load_state_dict(const StateDict& state, SourceLocation where) {
   if (!options().enabled) return;
-  StateDict rest = state;
-  const auto take = [&](std::string_view key) {
-    const auto it = rest.find(key);
-    if (it == rest.end())
-      fail(Category::bad_argument, "load_state_dict", fmt::format("there is no \"{}\"", key), where);
-    const double value = it->second.item<double>(where);
-    rest.erase(it);
-    return value;
-  };
-  const double scale = take("scale"), growth = take("growth_factor"), backoff = take("backoff_factor"),
-               interval = take("growth_interval"), tracker = take("_growth_tracker");
-  if (!rest.empty())
-    fail(Category::bad_argument, "load_state_dict",
-         fmt::format("\"{}\" is not a state of a GradScaler", rest.begin()->first), where);
+  detail::SavedValues saved(state, "a GradScaler", where);
+  const double scale = saved.number("scale"), growth = saved.number("growth_factor"),
+               backoff = saved.number("backoff_factor"), interval = saved.number("growth_interval"),
+               tracker = saved.number("_growth_tracker");
+  saved.end();
   GradScalerOptions loaded = options();
   loaded.growth_factor = growth, loaded.backoff_factor = backoff;
   loaded.growth_interval = static_cast<int64_t>(interval);

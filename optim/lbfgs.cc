@@ -17,6 +17,7 @@
 #include "ops/views.h"
 #include "optim/line_search.h"
 #include "optim/param_state.h"
+#include "optim/saved_values.h"
 
 namespace retrograd::inline v0::optim {
 namespace {
@@ -212,45 +213,35 @@ StateDict LBFGS::state_dict() const {
   return out;
 }
 
-void LBFGS::load_state_dict(const StateDict& saved, SourceLocation where) {
+void LBFGS::load_state_dict(const StateDict& state, SourceLocation where) {
   NoGradGuard no_grad;
-  StateDict rest = saved;
-  const auto take = [&](const std::string& key) -> Tensor {
-    const auto it = rest.find(key);
-    if (it == rest.end())
-      fail(Category::bad_argument, "load_state_dict", fmt::format("there is no \"{}\"", key), where);
-    const Tensor value = it->second;
-    rest.erase(it);
-    return value;
-  };
+  detail::SavedValues saved(state, "this optimizer", where);
   int64_t numel = 0;
   for (const Tensor& p : params_) numel += p.numel();
   const auto take_vector = [&](const std::string& key) {
-    const Tensor value = take(key);
+    const Tensor value = saved.take(key);
     if (value.sizes() != IntArray{numel} || value.dtype() != params_[0].dtype())
       fail(Category::shape_mismatch, "load_state_dict",
            fmt::format("{} for \"{}\" of parameters with {} elements", describe(value), key, numel), where);
     return clone(value.to(params_[0].device()));
   };
   State loaded;
-  if (!rest.empty()) {
-    loaded.func_evals = take("0.func_evals").item<int64_t>(where);
-    loaded.n_iter = take("0.n_iter").item<int64_t>(where);
+  if (!saved.empty()) {
+    loaded.func_evals = saved.count("0.func_evals");
+    loaded.n_iter = saved.count("0.n_iter");
   }
-  if (!rest.empty()) {
+  if (!saved.empty()) {
     loaded.d = take_vector("0.d");
     loaded.prev_flat_grad = take_vector("0.prev_flat_grad");
-    loaded.t = take("0.t").item<double>(where);
-    loaded.prev_loss = take("0.prev_loss").item<double>(where);
-    loaded.H_diag = take("0.H_diag").item<double>(where);
+    loaded.t = saved.number("0.t");
+    loaded.prev_loss = saved.number("0.prev_loss");
+    loaded.H_diag = saved.number("0.H_diag");
   }
-  for (size_t i = 0; !rest.empty() && rest.contains(fmt::format("0.ro.{}", i)); ++i)
+  for (size_t i = 0; saved.rest().contains(fmt::format("0.ro.{}", i)); ++i)
     loaded.changes.push_back({take_vector(fmt::format("0.old_dirs.{}", i)),
                               take_vector(fmt::format("0.old_stps.{}", i)),
-                              take(fmt::format("0.ro.{}", i)).item<double>(where)});
-  if (!rest.empty())
-    fail(Category::bad_argument, "load_state_dict",
-         fmt::format("\"{}\" is not a state of this optimizer", rest.begin()->first), where);
+                              saved.number(fmt::format("0.ro.{}", i))});
+  saved.end();
   state_ = std::move(loaded);
 }
 

@@ -16,8 +16,8 @@
 // Limits: the optimizer must outlive its schedulers. One thread at a time.
 #pragma once
 
+#include <concepts>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -25,6 +25,12 @@
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::optim {
+
+namespace detail {
+/// Error(bad_argument).
+[[noreturn]] void refuse_schedule(std::string_view scheduler, std::string_view text);
+void check_per_group(std::string_view scheduler, size_t values, const Optimizer& optimizer);
+}
 
 class LRScheduler {
  public:
@@ -68,28 +74,33 @@ class LRScheduler {
   virtual void set_others(int64_t /*epoch*/) {}
   void take_lrs();
 
+  int64_t last_epoch_ = -1;  // before the first
+
+  friend class ComposedScheduler;
   friend class SequentialLR;
-  friend class ChainedScheduler;
 
  private:
   void set_lrs(bool is_first, bool from_initial);
 
   Optimizer* optimizer_;
-  int64_t last_epoch_ = -1;  // of the scheduler: before the first
   std::vector<double> base_lrs_, last_lr_;
 };
 
-/// A number for all groups, or one for each.
+/// A value for all groups, or one for each.
+template <class T>
 class PerGroup {
  public:
-  PerGroup(double value) : values_{value} {}
-  PerGroup(std::vector<double> values) : values_(std::move(values)), is_list_(true) {}
-  double at(size_t group) const { return is_list_ ? values_.at(group) : values_[0]; }
+  template <std::convertible_to<T> U>
+  PerGroup(U&& value) : values_{T(std::forward<U>(value))} {}
+  PerGroup(std::vector<T> values) : values_(std::move(values)), is_list_(true) {}
+  const T& at(size_t group) const { return is_list_ ? values_.at(group) : values_[0]; }
   /// Error(bad_argument) for another number of groups.
-  void check(std::string_view scheduler, const Optimizer& optimizer) const;
+  void check(std::string_view scheduler, const Optimizer& optimizer) const {
+    if (is_list_) detail::check_per_group(scheduler, values_.size(), optimizer);
+  }
 
  private:
-  std::vector<double> values_;
+  std::vector<T> values_;
   bool is_list_ = false;
 };
 
@@ -99,24 +110,21 @@ using LRLambda = std::function<double(int64_t epoch)>;
 /// The initial rate times lambda(epoch).
 class LambdaLR final : public LRScheduler {
  public:
-  LambdaLR(Optimizer& optimizer, LRLambda lambda);
-  /// One for each group. Error(bad_argument) for another number.
-  LambdaLR(Optimizer& optimizer, std::vector<LRLambda> lambdas);
+  LambdaLR(Optimizer& optimizer, PerGroup<LRLambda> lambdas);
 
  private:
   double next_lr(const Epoch& epoch) const override;
-  std::vector<LRLambda> lambdas_;
+  PerGroup<LRLambda> lambdas_;
 };
 
 /// The rate before times lambda(epoch).
 class MultiplicativeLR final : public LRScheduler {
  public:
-  MultiplicativeLR(Optimizer& optimizer, LRLambda lambda);
-  MultiplicativeLR(Optimizer& optimizer, std::vector<LRLambda> lambdas);
+  MultiplicativeLR(Optimizer& optimizer, PerGroup<LRLambda> lambdas);
 
  private:
   double next_lr(const Epoch& epoch) const override;
-  std::vector<LRLambda> lambdas_;
+  PerGroup<LRLambda> lambdas_;
 };
 
 /// Times gamma every step_size epochs.
@@ -230,13 +238,14 @@ struct CyclicLROptions {
 class CyclicLR final : public LRScheduler {
  public:
   /// Error(bad_argument) for cycle_momentum with an optimizer that has neither momentum nor betas.
-  CyclicLR(Optimizer& optimizer, PerGroup base_lr, PerGroup max_lr, CyclicLROptions options = {});
+  CyclicLR(Optimizer& optimizer, PerGroup<double> base_lr, PerGroup<double> max_lr,
+           CyclicLROptions options = {});
 
  private:
   double next_lr(const Epoch& epoch) const override;
   void set_others(int64_t epoch) override;
   double height(int64_t epoch) const;
-  PerGroup base_lr_, max_lr_;
+  PerGroup<double> base_lr_, max_lr_;
   CyclicLROptions options_;
 };
 
@@ -257,7 +266,8 @@ struct OneCycleLROptions {
 /// Error(bad_argument).
 class OneCycleLR final : public LRScheduler {
  public:
-  OneCycleLR(Optimizer& optimizer, PerGroup max_lr, int64_t total_steps, OneCycleLROptions options = {});
+  OneCycleLR(Optimizer& optimizer, PerGroup<double> max_lr, int64_t total_steps,
+             OneCycleLROptions options = {});
 
  private:
   enum class Level : uint8_t { initial, max, min };
@@ -274,7 +284,7 @@ class OneCycleLR final : public LRScheduler {
   }
   template <class F>
   double between(int64_t epoch, const F& value) const;
-  PerGroup max_lr_;
+  PerGroup<double> max_lr_;
   int64_t total_steps_;
   OneCycleLROptions options_;
   std::vector<Phase> phases_;
@@ -283,19 +293,36 @@ class OneCycleLR final : public LRScheduler {
 /// From the present rate to swa_lr in anneal_epochs: for stochastic weight averaging (optim/averaged_model.h).
 class SWALR final : public LRScheduler {
  public:
-  SWALR(Optimizer& optimizer, PerGroup swa_lr, int64_t anneal_epochs = 10,
+  SWALR(Optimizer& optimizer, PerGroup<double> swa_lr, int64_t anneal_epochs = 10,
         AnnealStrategy anneal_strategy = AnnealStrategy::cos);
 
  private:
   double next_lr(const Epoch& epoch) const override;
   double share(double epoch) const;
-  PerGroup swa_lr_;
+  PerGroup<double> swa_lr_;
   int64_t anneal_epochs_;
   AnnealStrategy strategy_;
 };
 
+/// A scheduler made of others.
+class ComposedScheduler : public LRScheduler {
+ public:
+  /// The states of the schedulers are "_schedulers.<number>.*".
+  StateDict state_dict() const override;
+  void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) override;
+
+ protected:
+  /// Error(bad_argument) unless all are of the optimizer.
+  ComposedScheduler(std::string_view name, Optimizer& optimizer,
+                    std::vector<std::shared_ptr<LRScheduler>> schedulers);
+  void undo() override;
+  double next_lr(const Epoch& epoch) const override { return epoch.lr; }
+
+  std::vector<std::shared_ptr<LRScheduler>> schedulers_;
+};
+
 /// One scheduler after another: number i + 1 begins at epoch milestones[i].
-class SequentialLR final : public LRScheduler {
+class SequentialLR final : public ComposedScheduler {
  public:
   /// Error(bad_argument) unless there is one milestone fewer than schedulers, in ascending order, and all are of the
   /// optimizer.
@@ -303,33 +330,23 @@ class SequentialLR final : public LRScheduler {
                std::vector<int64_t> milestones);
   void step() override;
   void step_to(int64_t epoch) override;
-  StateDict state_dict() const override;
-  void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) override;
 
  private:
   void begin() override;
-  void undo() override;
-  double next_lr(const Epoch& epoch) const override { return epoch.lr; }
   size_t index_at(int64_t epoch) const;
-  std::vector<std::shared_ptr<LRScheduler>> schedulers_;
   std::vector<int64_t> milestones_;
 };
 
 /// All schedulers in each epoch, each on the rate that those before it have set.
-class ChainedScheduler final : public LRScheduler {
+class ChainedScheduler final : public ComposedScheduler {
  public:
   /// Error(bad_argument) unless there is a scheduler, and all have one optimizer.
   explicit ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>> schedulers);
   void step() override;
   void step_to(int64_t epoch) override;
-  StateDict state_dict() const override;
-  void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) override;
 
  private:
   void begin() override;
-  void undo() override;
-  double next_lr(const Epoch& epoch) const override { return epoch.lr; }
-  std::vector<std::shared_ptr<LRScheduler>> schedulers_;
 };
 
 struct ReduceLROnPlateauOptions {
@@ -339,7 +356,7 @@ struct ReduceLROnPlateauOptions {
   double threshold = 1e-4;  ///< the least improvement
   enum class ThresholdMode : uint8_t { rel, abs } threshold_mode = ThresholdMode::rel;
   int64_t cooldown = 0;  ///< epochs after a reduction in which nothing is counted
-  PerGroup min_lr = 0;
+  PerGroup<double> min_lr = 0;
   double eps = 1e-8;  ///< a smaller reduction is not made
 };
 
@@ -358,7 +375,6 @@ class ReduceLROnPlateau {
 
  private:
   bool is_better(double value) const;
-  void take_lrs();
   Optimizer* optimizer_;
   ReduceLROnPlateauOptions options_;
   double best_;

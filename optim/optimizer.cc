@@ -491,20 +491,17 @@ StateDict RuleOptimizer::state_dict() const {
 void RuleOptimizer::load_state_dict(const StateDict& state, SourceLocation where) {
   NoGradGuard no_grad;
   follow_groups(where);
-  StateDict rest = state;
+  detail::SavedValues saved(state, "this optimizer", where);
   Groups& groups = *data_->groups;
   // Nothing changes before all has been found to fit.
   const std::unique_ptr<Groups> loaded_groups = groups.copy();
   for (size_t g = 0; g < groups.size(); ++g)
-    detail::take_options(rest, g, data_->rule, loaded_groups->options(g), loaded_groups->initial_lr(g),
-                         where);
+    detail::take_options(saved, g, data_->rule, loaded_groups->options(g), loaded_groups->initial_lr(g));
   const Tensors params = parameters();
   std::vector<detail::LoadedState> loaded;
   for (size_t i = 0; i < params.size(); ++i)
-    loaded.push_back(detail::take_state(rest, i, data_->rule, data_->state_of(params[i]), where));
-  if (!rest.empty())
-    fail(Category::bad_argument, "load_state_dict",
-         fmt::format("\"{}\" is not a state of this optimizer", rest.begin()->first), where);
+    loaded.push_back(detail::take_state(saved, i, data_->rule, data_->state_of(params[i])));
+  saved.end();
   groups.assign(*loaded_groups);
   size_t next = 0;
   for (size_t g = 0; g < groups.size(); ++g)

@@ -163,10 +163,8 @@ class OptionSaver final : public OptionVisitor {
  public:
   OptionSaver(StateDict& out, size_t group) : out_(out), group_(group) {}
   void numbers(std::string_view name, std::span<double> values, const ops::Domain&) override {
-    const std::vector<double> list(values.begin(), values.end());
-    out_.emplace(option_key(group_, name),
-                 list.size() == 1 ? scalar_tensor(list[0], {kFloat64})
-                                  : tensor(list, {static_cast<int64_t>(list.size())}, {kFloat64}));
+    out_.emplace(option_key(group_, name), values.size() == 1 ? scalar_tensor(values[0], {kFloat64})
+                                                              : list_of({values.begin(), values.end()}));
   }
   void flag(std::string_view name, bool& value) override { choice(name, value); }
   void count(std::string_view name, int64_t& value, const ops::Domain&) override { choice(name, value); }
@@ -181,44 +179,29 @@ class OptionSaver final : public OptionVisitor {
 
 class OptionLoader final : public OptionVisitor {
  public:
-  OptionLoader(StateDict& rest, size_t group, SourceLocation where)
-      : rest_(rest), group_(group), where_(where) {}
+  OptionLoader(SavedValues& saved, size_t group) : saved_(saved), group_(group) {}
   void numbers(std::string_view name, std::span<double> values, const ops::Domain&) override {
-    const Tensor saved = take(name);
-    if (!saved.defined()) return;
-    const std::vector<double> list = saved.to_vector();
-    if (list.size() != values.size())
-      fail(Category::bad_argument, "load_state_dict",
-           fmt::format("\"{}\" has {} numbers, not {}", option_key(group_, name), list.size(), values.size()),
-           where_);
-    std::ranges::copy(list, values.begin());
+    const std::string key = option_key(group_, name);
+    if (saved_.rest().contains(key)) std::ranges::copy(saved_.list(key, values.size()), values.begin());
   }
   void flag(std::string_view name, bool& value) override { set(name, value); }
   void count(std::string_view name, int64_t& value, const ops::Domain&) override { set(name, value); }
   void choice(std::string_view name, int64_t value) override {
-    int64_t saved = value;
-    set(name, saved);
-    if (saved != value)
-      fail(Category::bad_argument, "load_state_dict",
-           fmt::format("\"{}\" is {}, here it is {}", option_key(group_, name), saved, value), where_);
+    int64_t chosen = value;
+    set(name, chosen);
+    if (chosen != value)
+      saved_.refuse(fmt::format("\"{}\" is {}, here it is {}", option_key(group_, name), chosen, value));
   }
 
  private:
-  Tensor take(std::string_view name) {
-    const auto it = rest_.find(option_key(group_, name));
-    if (it == rest_.end()) return {};
-    const Tensor saved = it->second;
-    rest_.erase(it);
-    return saved;
-  }
   template <class T>
   void set(std::string_view name, T& value) {
-    if (const Tensor saved = take(name); saved.defined()) value = static_cast<T>(saved.item<int64_t>(where_));
+    if (const auto found = saved_.find_number<int64_t>(option_key(group_, name)))
+      value = static_cast<T>(*found);
   }
 
-  StateDict& rest_;
+  SavedValues& saved_;
   size_t group_;
-  SourceLocation where_;
 };
 
 }  // namespace
@@ -230,15 +213,12 @@ void save_options(StateDict& out, size_t index, const RuleInfo& rule, void* opti
   if (initial_lr) out.emplace(option_key(index, "initial_lr"), scalar_tensor(*initial_lr, {kFloat64}));
 }
 
-void take_options(StateDict& rest, size_t index, const RuleInfo& rule, void* options,
-                  std::optional<double>& initial_lr, SourceLocation where) {
-  OptionLoader loader(rest, index, where);
+void take_options(SavedValues& saved, size_t index, const RuleInfo& rule, void* options,
+                  std::optional<double>& initial_lr) {
+  OptionLoader loader(saved, index);
   rule.visit(options, loader);
-  if (const auto it = rest.find(option_key(index, "initial_lr")); it != rest.end()) {
-    initial_lr = it->second.item<double>(where);
-    rest.erase(it);
-  }
-  check_options(rule, options, where);
+  if (const auto found = saved.find_number<double>(option_key(index, "initial_lr"))) initial_lr = found;
+  check_options(rule, options, saved.where());
 }
 
 bool LoadedState::has_states() const { return std::ranges::any_of(states, &Tensor::defined); }
@@ -246,43 +226,31 @@ bool LoadedState::has_states() const { return std::ranges::any_of(states, &Tenso
 namespace {
 
 // Like `wanted`, or like the parameter where the state does not exist yet.
-Tensor take_tensor(StateDict& rest, const std::string& key, const Tensor& wanted, SourceLocation where) {
-  const auto it = rest.find(key);
-  if (it == rest.end()) return {};
-  const Tensor value = it->second;
+Tensor find_like(SavedValues& saved, const std::string& key, const Tensor& wanted) {
+  const Tensor value = saved.find(key);
+  if (!value.defined()) return {};
   if (value.sizes() != wanted.sizes() || value.dtype() != wanted.dtype())
     fail(value.dtype() == wanted.dtype() ? Category::shape_mismatch : Category::dtype_mismatch,
          "load_state_dict",
-         fmt::format("{} for \"{}\", which is {} here", describe(value), it->first, describe(wanted)), where);
-  rest.erase(it);
-  return value.device() == wanted.device() ? clone(value) : value.to(wanted.device(), where);
-}
-
-template <class T>
-std::optional<T> take_number(StateDict& rest, const std::string& key, SourceLocation where) {
-  const auto it = rest.find(key);
-  if (it == rest.end()) return {};
-  const T value = it->second.item<T>(where);
-  rest.erase(it);
-  return value;
+         fmt::format("{} for \"{}\", which is {} here", describe(value), key, describe(wanted)),
+         saved.where());
+  return value.device() == wanted.device() ? clone(value) : value.to(wanted.device(), saved.where());
 }
 
 }  // namespace
 
-LoadedState take_state(StateDict& rest, size_t index, const RuleInfo& rule, const ParamState& now,
-                       SourceLocation where) {
-  const auto refuse = [&](std::string text) { fail(Category::bad_argument, "load_state_dict", text, where); };
+LoadedState take_state(SavedValues& saved, size_t index, const RuleInfo& rule, const ParamState& now) {
   LoadedState loaded;
   for (size_t i = 0; i < rule.states.size(); ++i)
-    loaded.states[i] = take_tensor(rest, key_of(index, rule.states[i]),
-                                   now.states[i].defined() ? now.states[i] : now.param, where);
+    loaded.states[i] =
+        find_like(saved, key_of(index, rule.states[i]), now.states[i].defined() ? now.states[i] : now.param);
   const std::string key = key_of(index, "step");
-  const std::optional<int64_t> step = take_number<int64_t>(rest, key, where);
+  const std::optional<int64_t> step = saved.find_number<int64_t>(key);
   if (step && (*step < 0 || *step >= kMostSteps))
-    refuse(fmt::format("\"{}\" is {}: it counts steps", key, *step));
+    saved.refuse(fmt::format("\"{}\" is {}: it counts steps", key, *step));
   const auto need = [&](std::string_view name) {
-    refuse(fmt::format("there is state of parameter {} but no \"{}\", which it depends on", index,
-                       key_of(index, name)));
+    saved.refuse(fmt::format("there is state of parameter {} but no \"{}\", which it depends on", index,
+                             key_of(index, name)));
   };
   // A rule that saves no kept numbers is SGD, whose state depends on no count of steps.
   if (rule.saves_kept && !step && loaded.has_states()) need("step");
@@ -290,7 +258,7 @@ LoadedState take_state(StateDict& rest, size_t index, const RuleInfo& rule, cons
   if (rule.saves_kept && !rule.kept.empty() && (loaded.has_states() || loaded.step > 0)) {
     loaded.kept.emplace();
     for (size_t k = 0; k < rule.kept.size(); ++k) {
-      const std::optional<double> number = take_number<double>(rest, key_of(index, rule.kept[k]), where);
+      const std::optional<double> number = saved.find_number<double>(key_of(index, rule.kept[k]));
       if (!number) need(rule.kept[k]);
       (*loaded.kept)[k] = *number;
     }

@@ -5,11 +5,10 @@
 // they are `ahead`.
 #pragma once
 
-#include <atomic>
 #include <optional>
 
-#include "io/state_dict.h"
 #include "optim/rule_info.h"
+#include "optim/saved_values.h"
 
 namespace retrograd::inline v0::optim::detail {
 
@@ -49,9 +48,9 @@ void save_state(StateDict& out, size_t index, const RuleInfo& rule, const ParamS
 /// Adds the options of group `index`, as "param_groups.<index>.<name>".
 void save_options(StateDict& out, size_t index, const RuleInfo& rule, void* options,
                   const std::optional<double>& initial_lr);
-/// Takes them out of `rest`; those that are not there stay as they are. Error(bad_argument) for wrong ones.
-void take_options(StateDict& rest, size_t index, const RuleInfo& rule, void* options,
-                  std::optional<double>& initial_lr, SourceLocation where);
+/// Takes them out of a saved state; those that are not there stay as they are. Error(bad_argument) for wrong ones.
+void take_options(SavedValues& saved, size_t index, const RuleInfo& rule, void* options,
+                  std::optional<double>& initial_lr);
 
 /// The state of one parameter from a dictionary.
 struct LoadedState {
@@ -61,9 +60,8 @@ struct LoadedState {
 
   bool has_states() const;
 };
-/// Takes it out of `rest`. Errors: bad_argument, shape_mismatch, dtype_mismatch.
-LoadedState take_state(StateDict& rest, size_t index, const RuleInfo& rule, const ParamState& now,
-                       SourceLocation where);
+/// Errors: bad_argument, shape_mismatch, dtype_mismatch.
+LoadedState take_state(SavedValues& saved, size_t index, const RuleInfo& rule, const ParamState& now);
 /// States keep their memory, so a recorded step continues with them.
 void take_over(ParamState& now, const LoadedState& loaded, const RuleInfo& rule, const void* options);
 

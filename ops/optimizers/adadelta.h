@@ -33,22 +33,15 @@ struct Adadelta : OptimizerRule {
   };
 
   struct Factors {
-    double sign, decay, lr, rho, fresh, eps;
-    Switch decays;
+    CoupledGradient gradient;
+    double lr, rho, fresh, eps;
     Factors(const Options& o, const Progress&)
-        : sign(sign_of(o.maximize)),
-          decay(o.weight_decay),
-          lr(o.lr),
-          rho(o.rho),
-          fresh(1 - o.rho),
-          eps(o.eps),
-          decays(o.weight_decay != 0) {}
+        : gradient(o), lr(o.lr), rho(o.rho), fresh(1 - o.rho), eps(o.eps) {}
   };
 
   template <class V>
   RG_HD [[gnu::always_inline]] static inline void step(const Factors& a, Present, const V* x, V* y) {
-    V g = a.sign * x[3];
-    if (a.decays) g = g + a.decay * x[0];
+    const V g = a.gradient.of(x[3], x[0]);
     y[1] = a.rho * x[1] + a.fresh * g * g;
     const V d = math::sqrt(x[2] + a.eps) / math::sqrt(y[1] + a.eps) * g;
     y[2] = a.rho * x[2] + a.fresh * d * d;

@@ -35,20 +35,15 @@ struct Adagrad : OptimizerRule {
   static constexpr double initial(const Options& o, int) { return o.initial_accumulator_value; }
 
   struct Factors {
-    double sign, decay, size, eps;
-    Switch decays;
+    CoupledGradient gradient;
+    double size, eps;
     Factors(const Options& o, const Progress& at)
-        : sign(sign_of(o.maximize)),
-          decay(o.weight_decay),
-          size(o.lr / (1 + (at.step - 1) * o.lr_decay)),
-          eps(o.eps),
-          decays(o.weight_decay != 0) {}
+        : gradient(o), size(o.lr / (1 + (at.step - 1) * o.lr_decay)), eps(o.eps) {}
   };
 
   template <class V>
   RG_HD [[gnu::always_inline]] static inline void step(const Factors& a, Present, const V* x, V* y) {
-    V g = a.sign * x[2];
-    if (a.decays) g = g + a.decay * x[0];
+    const V g = a.gradient.of(x[2], x[0]);
     y[1] = x[1] + g * g;
     y[0] = x[0] - a.size * (g / (math::sqrt(y[1]) + a.eps));
   }

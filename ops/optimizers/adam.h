@@ -22,26 +22,23 @@ struct AdamFormula : OptimizerRule {
   }
 
   struct Factors {
-    double sign, decay, keep, fresh1, beta2, fresh2, size, scale2, eps;
-    Switch decays;
+    CoupledGradient gradient;
+    double keep, fresh1, beta2, fresh2, size, scale2, eps;
     template <class Options>
     Factors(const Options& o, const Progress& at)
-        : sign(sign_of(o.maximize)),
-          decay(o.weight_decay),
-          keep(o.decoupled_weight_decay ? 1 - o.lr * o.weight_decay : 1),
+        : gradient(o),
+          keep(keep_of(o)),
           fresh1(1 - o.betas[0]),
           beta2(o.betas[1]),
           fresh2(1 - o.betas[1]),
           size(o.lr / (1 - std::pow(o.betas[0], at.step))),
           scale2(1 / std::sqrt(1 - std::pow(o.betas[1], at.step))),
-          eps(o.eps),
-          decays(o.weight_decay != 0 && !o.decoupled_weight_decay) {}
+          eps(o.eps) {}
   };
 
   template <class V>
   RG_HD [[gnu::always_inline]] static inline void step(const Factors& a, Present has, const V* x, V* y) {
-    V g = a.sign * x[4];
-    if (a.decays) g = g + a.decay * x[0];
+    const V g = a.gradient.of(x[4], x[0]);
     y[1] = x[1] + (g - x[1]) * a.fresh1;
     y[2] = a.beta2 * x[2] + a.fresh2 * g * g;
     V largest = y[2];

@@ -34,22 +34,19 @@ struct Adamax : OptimizerRule {
   };
 
   struct Factors {
-    double sign, decay, fresh1, beta2, size, eps;
-    Switch decays;
+    CoupledGradient gradient;
+    double fresh1, beta2, size, eps;
     Factors(const Options& o, const Progress& at)
-        : sign(sign_of(o.maximize)),
-          decay(o.weight_decay),
+        : gradient(o),
           fresh1(1 - o.betas[0]),
           beta2(o.betas[1]),
           size(o.lr / (1 - std::pow(o.betas[0], at.step))),
-          eps(o.eps),
-          decays(o.weight_decay != 0) {}
+          eps(o.eps) {}
   };
 
   template <class V>
   RG_HD [[gnu::always_inline]] static inline void step(const Factors& a, Present, const V* x, V* y) {
-    V g = a.sign * x[3];
-    if (a.decays) g = g + a.decay * x[0];
+    const V g = a.gradient.of(x[3], x[0]);
     y[1] = x[1] + (g - x[1]) * a.fresh1;
     y[2] = math::maximum(a.beta2 * x[2], math::abs(g) + a.eps);
     y[0] = x[0] - a.size * (y[1] / y[2]);

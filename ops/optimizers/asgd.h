@@ -43,22 +43,20 @@ struct ASGD : OptimizerRule {
   }
 
   struct Factors {
-    double sign, decay, keep, eta, mu;
-    Switch decays, averages;
+    CoupledGradient gradient;
+    double keep, eta, mu;
+    Switch averages;
     Factors(const Options& o, const Progress& at)
-        : sign(sign_of(o.maximize)),
-          decay(o.weight_decay),
+        : gradient(o),
           keep(1 - o.lambd * at.kept[0]),
           eta(at.kept[0]),
           mu(at.kept[1]),
-          decays(o.weight_decay != 0),
           averages(at.kept[1] != 1) {}
   };
 
   template <class V>
   RG_HD [[gnu::always_inline]] static inline void step(const Factors& a, Present, const V* x, V* y) {
-    V g = a.sign * x[2];
-    if (a.decays) g = g + a.decay * x[0];
+    const V g = a.gradient.of(x[2], x[0]);
     y[0] = x[0] * a.keep - a.eta * g;
     y[1] = a.averages ? x[1] + (y[0] - x[1]) * a.mu : y[0];
   }

@@ -44,18 +44,16 @@ struct NAdam : OptimizerRule {
   static void advance(const Options& o, double step, double* kept) { kept[0] *= o.mu(step); }
 
   struct Factors {
-    double sign, decay, keep, fresh1, beta2, fresh2, of_gradient, of_moment, scale2, eps;
-    Switch decays;
+    CoupledGradient gradient;
+    double keep, fresh1, beta2, fresh2, of_gradient, of_moment, scale2, eps;
     Factors(const Options& o, const Progress& at)
-        : sign(sign_of(o.maximize)),
-          decay(o.weight_decay),
-          keep(o.decoupled_weight_decay ? 1 - o.lr * o.weight_decay : 1),
+        : gradient(o),
+          keep(keep_of(o)),
           fresh1(1 - o.betas[0]),
           beta2(o.betas[1]),
           fresh2(1 - o.betas[1]),
           scale2(1 / (1 - std::pow(o.betas[1], at.step))),
-          eps(o.eps),
-          decays(o.weight_decay != 0 && !o.decoupled_weight_decay) {
+          eps(o.eps) {
       const double mu = o.mu(at.step), next = o.mu(at.step + 1), product = at.kept[0] * mu;
       of_gradient = o.lr * (1 - mu) / (1 - product);
       of_moment = o.lr * next / (1 - product * next);
@@ -64,8 +62,7 @@ struct NAdam : OptimizerRule {
 
   template <class V>
   RG_HD [[gnu::always_inline]] static inline void step(const Factors& a, Present, const V* x, V* y) {
-    V g = a.sign * x[3];
-    if (a.decays) g = g + a.decay * x[0];
+    const V g = a.gradient.of(x[3], x[0]);
     y[1] = x[1] + (g - x[1]) * a.fresh1;
     y[2] = a.beta2 * x[2] + a.fresh2 * g * g;
     const V d = math::sqrt(y[2] * a.scale2) + a.eps;

@@ -38,18 +38,17 @@ struct RAdam : OptimizerRule {
   };
 
   struct Factors {
-    double sign, decay, keep, fresh1, beta2, fresh2, size, eps;
-    Switch decays, is_rectified;
+    CoupledGradient gradient;
+    double keep, fresh1, beta2, fresh2, size, eps;
+    Switch is_rectified;
     Factors(const Options& o, const Progress& at)
-        : sign(sign_of(o.maximize)),
-          decay(o.weight_decay),
-          keep(o.decoupled_weight_decay ? 1 - o.lr * o.weight_decay : 1),
+        : gradient(o),
+          keep(keep_of(o)),
           fresh1(1 - o.betas[0]),
           beta2(o.betas[1]),
           fresh2(1 - o.betas[1]),
           size(o.lr / (1 - std::pow(o.betas[0], at.step))),
-          eps(o.eps),
-          decays(o.weight_decay != 0 && !o.decoupled_weight_decay) {
+          eps(o.eps) {
       const double power = std::pow(o.betas[1], at.step), rho = 2 / (1 - o.betas[1]) - 1;
       const double now = rho - 2 * at.step * power / (1 - power);
       is_rectified = now > 5;
@@ -60,8 +59,7 @@ struct RAdam : OptimizerRule {
 
   template <class V>
   RG_HD [[gnu::always_inline]] static inline void step(const Factors& a, Present, const V* x, V* y) {
-    V g = a.sign * x[3];
-    if (a.decays) g = g + a.decay * x[0];
+    const V g = a.gradient.of(x[3], x[0]);
     y[1] = x[1] + (g - x[1]) * a.fresh1;
     y[2] = a.beta2 * x[2] + a.fresh2 * g * g;
     const V change = a.is_rectified ? y[1] / (math::sqrt(y[2]) + a.eps) : y[1];

@@ -42,23 +42,15 @@ struct RMSprop : OptimizerRule {
   }
 
   struct Factors {
-    double sign, decay, lr, alpha, fresh, momentum, eps;
-    Switch decays;
+    CoupledGradient gradient;
+    double lr, alpha, fresh, momentum, eps;
     Factors(const Options& o, const Progress&)
-        : sign(sign_of(o.maximize)),
-          decay(o.weight_decay),
-          lr(o.lr),
-          alpha(o.alpha),
-          fresh(1 - o.alpha),
-          momentum(o.momentum),
-          eps(o.eps),
-          decays(o.weight_decay != 0) {}
+        : gradient(o), lr(o.lr), alpha(o.alpha), fresh(1 - o.alpha), momentum(o.momentum), eps(o.eps) {}
   };
 
   template <class V>
   RG_HD [[gnu::always_inline]] static inline void step(const Factors& a, Present has, const V* x, V* y) {
-    V g = a.sign * x[4];
-    if (a.decays) g = g + a.decay * x[0];
+    const V g = a.gradient.of(x[4], x[0]);
     y[1] = a.alpha * x[1] + a.fresh * g * g;
     V square = y[1];
     if (has[2]) {

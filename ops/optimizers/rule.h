@@ -88,5 +88,28 @@ struct OptimizerRule {
 
 inline double sign_of(bool maximize) { return maximize ? -1 : 1; }
 
+/// The gradient that a step goes along: the opposite one to maximize, with the decay that is part of it.
+struct CoupledGradient {
+  double sign, decay;
+  Switch decays;
+  template <class Options>
+  explicit CoupledGradient(const Options& o) : sign(sign_of(o.maximize)), decay(o.weight_decay) {
+    if constexpr (requires { o.decoupled_weight_decay; })
+      if (o.decoupled_weight_decay) decay = 0;
+    decays = decay != 0;  // 0 times an infinite parameter would be nan
+  }
+  template <class V>
+  RG_HD [[gnu::always_inline]] inline V of(const V& grad, const V& param) const {
+    const V g = sign * grad;
+    return decays ? g + decay * param : g;
+  }
+};
+
+/// What decoupled decay leaves of a parameter.
+template <class Options>
+double keep_of(const Options& o) {
+  return o.decoupled_weight_decay ? 1 - o.lr * o.weight_decay : 1;
+}
+
 }  // namespace retrograd::ops
 #pragma GCC visibility pop

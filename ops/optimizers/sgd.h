@@ -51,23 +51,21 @@ struct SGD : OptimizerRule {
   static void resume(bool has_states, double* kept) { kept[0] = has_states; }
 
   struct Factors {
-    double sign, decay, lr, momentum, keep, fresh;
-    Switch decays, nesterov;
+    CoupledGradient gradient;
+    double lr, momentum, keep, fresh;
+    Switch nesterov;
     Factors(const Options& o, const Progress& at)
-        : sign(sign_of(o.maximize)),
-          decay(o.weight_decay),
+        : gradient(o),
           lr(o.lr),
           momentum(o.momentum),
           keep(at.kept[0] != 0 ? o.momentum : 0),
           fresh(at.kept[0] != 0 ? 1 - o.dampening : 1),
-          decays(o.weight_decay != 0),
           nesterov(o.nesterov) {}
   };
 
   template <class V>
   RG_HD [[gnu::always_inline]] static inline void step(const Factors& a, Present has, const V* x, V* y) {
-    V g = a.sign * x[2];
-    if (a.decays) g = g + a.decay * x[0];
+    V g = a.gradient.of(x[2], x[0]);
     if (has[1]) {
       y[1] = a.keep * x[1] + a.fresh * g;
       g = a.nesterov ? g + a.momentum * y[1] : y[1];

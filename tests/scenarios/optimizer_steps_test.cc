@@ -64,60 +64,75 @@ void give(const Tensors& params, int t, Has has) {
 }
 bool all(size_t) { return true; }
 
+// The eager and the recorded training of one optimizer.
+struct Sides {
+  Tensors of_eager = parameters(), of_recorded = parameters();
+  std::unique_ptr<optim::Optimizer> eager, recorded;
+
+  template <class Has>
+  void give(int t, Has has) const {
+    ::give(of_eager, t, has), ::give(of_recorded, t, has);
+  }
+  int64_t recorded_steps(const std::string& param) const {
+    return recorded->state_dict().at(param + ".step").item<int64_t>();
+  }
+};
+
+// Trains with each optimizer, whose two sides must agree after every step.
+template <class Before, class After, class End>
+void train_each(int steps, Before before, After after, End end) {
+  for (const Named& named : kOptimizers) {
+    INFO(named.name);
+    Sides sides;
+    sides.eager = named.make(sides.of_eager), sides.recorded = named.make(sides.of_recorded);
+    auto step = rg::compile_step([&] { sides.recorded->step(); });
+    for (int t = 1; t <= steps; ++t) {
+      before(sides, t);
+      sides.eager->step(), step();
+      check_same(*sides.eager, *sides.recorded);
+      after(sides, t);
+    }
+    end(step.stats(), sides);
+  }
+}
+
 }  // namespace
 
 TEST_CASE(
     "1, 2, 20, 36: the first recorded step makes the state, later ones need no capture and count every "
     "step") {
-  for (const Named& named : kOptimizers) {
-    INFO(named.name);
-    const Tensors p = parameters(), q = parameters();
-    const auto eager = named.make(p), recorded = named.make(q);
-    auto step = rg::compile_step([&] { recorded->step(); });
-    for (int t = 1; t <= 5; ++t) {
-      give(p, t, all), give(q, t, all);
-      eager->step(), step();
-      check_same(*eager, *recorded);
-      CHECK(recorded->state_dict().at("0.step").item<int64_t>() == t);
-    }
-    CHECK(step.stats().captures == 1);
-    CHECK(step.stats().hits == 4);
-  }
+  train_each(
+      5, [](const Sides& s, int t) { s.give(t, all); },
+      [](const Sides& s, int t) { CHECK(s.recorded_steps("0") == t); },
+      [](const rg::FunctionCache::Stats& stats, const Sides&) {
+        CHECK(stats.captures == 1);
+        CHECK(stats.hits == 4);
+      });
 }
 
 TEST_CASE("5: cleared state begins again, without another capture") {
-  for (const Named& named : kOptimizers) {
-    INFO(named.name);
-    const Tensors p = parameters(), q = parameters();
-    const auto eager = named.make(p), recorded = named.make(q);
-    auto step = rg::compile_step([&] { recorded->step(); });
-    for (int t = 1; t <= 6; ++t) {
-      if (t == 4) eager->load_state_dict({}), recorded->load_state_dict({});
-      give(p, t, all), give(q, t, all);
-      eager->step(), step();
-      check_same(*eager, *recorded);
-    }
-    CHECK(recorded->state_dict().at("0.step").item<int64_t>() == 3);
-    CHECK(step.stats().captures == 1);
-  }
+  train_each(
+      6,
+      [](const Sides& s, int t) {
+        if (t == 4) s.eager->load_state_dict({}), s.recorded->load_state_dict({});
+        s.give(t, all);
+      },
+      [](const Sides&, int) {},
+      [](const rg::FunctionCache::Stats& stats, const Sides& s) {
+        CHECK(s.recorded_steps("0") == 3);
+        CHECK(stats.captures == 1);
+      });
 }
 
 TEST_CASE("6, 7: parameters without a gradient are passed over; a pattern that comes back is known") {
-  for (const Named& named : kOptimizers) {
-    INFO(named.name);
-    const Tensors p = parameters(), q = parameters();
-    const auto eager = named.make(p), recorded = named.make(q);
-    auto step = rg::compile_step([&] { recorded->step(); });
-    for (int t = 1; t <= 6; ++t) {
-      const auto has = [t](size_t i) { return t != 3 && (t % 2 == 0 || i != 1); };
-      give(p, t, has), give(q, t, has);
-      eager->step(), step();
-      check_same(*eager, *recorded);
-    }
-    CHECK(step.stats().captures == 3);
-    CHECK(recorded->state_dict().at("0.step").item<int64_t>() == 5);
-    CHECK(recorded->state_dict().at("1.step").item<int64_t>() == 3);
-  }
+  train_each(
+      6, [](const Sides& s, int t) { s.give(t, [t](size_t i) { return t != 3 && (t % 2 == 0 || i != 1); }); },
+      [](const Sides&, int) {},
+      [](const rg::FunctionCache::Stats& stats, const Sides& s) {
+        CHECK(stats.captures == 3);
+        CHECK(s.recorded_steps("0") == 5);
+        CHECK(s.recorded_steps("1") == 3);
+      });
 }
 
 TEST_CASE(
