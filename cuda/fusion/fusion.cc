@@ -1,6 +1,8 @@
 // See cuda/fusion/fusion.h.
 #include "cuda/fusion/fusion.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -11,8 +13,13 @@ namespace retrograd::inline v0::cuda {
 namespace fusion {
 namespace {
 
-// Never destroyed, like the devices; at exit its threads are waited for. The compiler is searched for at the first
-// query.
+// Never destroyed, like the devices. The compiler is searched for at the first query.
+//
+// At exit the threads must have ended before the exit handlers of NVRTC and the driver free what a compilation uses.
+// Those libraries register handlers as late as in the middle of a compilation, and handlers run in reverse order: one
+// of ours is not early enough. Thread-local objects of the main thread are destroyed before any handler runs, so one of
+// them stops the store (StopsAtEnd). The handler is for a process that ends by exit() on another thread, or whose main
+// thread never used a device.
 struct Stores {
   std::mutex mutex;
   bool is_decided = false;
@@ -44,9 +51,16 @@ struct Stores {
   }
 };
 
+struct StopsAtEnd {
+  ~StopsAtEnd() {
+    if (getpid() == gettid()) Stores::stop();  // other threads end while the process goes on
+  }
+};
+
 }  // namespace
 
 KernelStore* store() {
+  thread_local const StopsAtEnd stops_at_end;
   Stores& stores = Stores::instance();
   std::lock_guard lock(stores.mutex);
   stores.decide();

@@ -71,7 +71,8 @@ inline void expect_same(const Tensor& expected, const Tensor& found, double scal
   met.tolerance = tolerance(expected.dtype());
   for (size_t i = 0; i < a.size(); ++i) {
     if (is_near(b[i], a[i], most, least, &met)) continue;
-    INFO("element " << i << ": " << b[i] << " on the device, " << a[i] << " on the CPU");
+    INFO("element " << i << " of " << to_string(expected.impl().shape()) << ": " << b[i] << " on the device, "
+                    << a[i] << " on the CPU");
     REQUIRE(false);
   }
 }

@@ -1,9 +1,10 @@
-// A process that ends while the real NVRTC compiles its kernels ends cleanly: its own exit code, no signal. Each case
-// is a child process. Needs the toolkit's library, but no device. Not tested here: the compiled kernels
-// (nvrtc_test.cc).
+// A process that ends while its kernels are compiled ends cleanly: its own exit code, no signal. Each case is a child
+// process. Needs no device, and for the cases with the real NVRTC the toolkit's library. Not tested here: the compiled
+// kernels (nvrtc_test.cc).
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -20,37 +21,78 @@ using namespace retrograd::cuda;
 
 namespace {
 
-// Requests some kernels, and ends a while later.
-[[noreturn]] void ask_and_exit(std::chrono::milliseconds later) {
+// A compiler that registers an exit handler in the middle of a compilation, and must not be in use when it runs.
+class LateHandler final : public fusion::Compiler {
+ public:
+  std::string version() const override { return "late handler"; }
+  Result compile(const fusion::Source&, const std::vector<std::string>&) override {
+    ++running_;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::atexit([] {
+      if (running_) std::_Exit(3);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    --running_;
+    return {{}, "nothing is made"};
+  }
+
+ private:
+  static inline std::atomic<int> running_ = 0;
+};
+
+// Requests some kernels.
+void ask(fusion::Compiler& compiler) {
   alarm(60);  // a process that never ends is none that ends well
-  // Opened before anything waits for it at exit, as where a device is.
-  fusion::Compiler* const nvrtc = fusion::nvrtc();
-  if (!nvrtc) std::_Exit(2);
   new_device();
-  fusion::use_compiler(nvrtc);
+  fusion::use_compiler(&compiler);
   fusion::KernelStore* const kernels = fusion::store();
   int asked = 0;
   for (const FusedCase& c : training_groups())
     if (c.group() && ++asked <= 8) kernels->get(gpu_of(0), c.source(false));
-  std::this_thread::sleep_for(later);
-  std::exit(0);
+}
+
+// The status of a child process that runs `body` and exits.
+template <class Body>
+int status_of_child(const Body& body) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    body();
+    std::exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
 }
 
 }  // namespace
 
 TEST_CASE("a process may end while its kernels are compiled") {
   for (const int later : {0, 40, 60, 80, 100, 150, 200, 300}) {
-    const pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) ask_and_exit(std::chrono::milliseconds(later));
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
+    const int status = status_of_child([&] {
+      fusion::Compiler* const nvrtc = fusion::nvrtc();
+      if (!nvrtc) std::_Exit(2);
+      ask(*nvrtc);
+      std::this_thread::sleep_for(std::chrono::milliseconds(later));
+    });
     INFO("after " << later << " ms, status " << status);
     REQUIRE(WIFEXITED(status));
     if (WEXITSTATUS(status) == 2) {
       WARN("not tested: NVRTC is absent");
       return;
     }
+    CHECK(WEXITSTATUS(status) == 0);
+  }
+}
+
+TEST_CASE("exit handlers that a compilation registers run after it") {
+  for (const int later : {0, 75}) {
+    const int status = status_of_child([&] {
+      ask(*new LateHandler);
+      std::this_thread::sleep_for(std::chrono::milliseconds(later));
+    });
+    INFO("after " << later << " ms, status " << status);
+    REQUIRE(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 0);
   }
 }

@@ -213,9 +213,10 @@ suite() {
 conformance() {
   need_device || return
   local name mode
-  for name in ops programs views_inplace hooks errors views_random; do
+  for name in optim ops programs views_inplace hooks errors views_random checkpoint; do
     for mode in eager traced compiled; do suite "$name $mode" 120 "$name.json" --mode "$mode"; done
   done
+  suite "optim step" 120 optim.json --mode step
   # In the runs above each launch is waited for, and groups run before their kernels are compiled. In these runs graphs
   # and fused kernels are used as by a user.
   local -x RETROGRAD_CUDA_FUSION=wait
