@@ -79,7 +79,9 @@ std::vector<Entry> entries() {
           entry<optim::AdEMAMix>("ademamix", 9),
           entry<optim::AdamWScheduleFree>("schedule_free", 7),
           entry<optim::Adafactor>("adafactor", 0),
-          matrices_only(entry<optim::Muon>("muon", 0))};
+          entry<optim::AdamW8bit>("adamw8bit", 0),
+          matrices_only(entry<optim::Muon>("muon", 0)),
+          matrices_only(entry<optim::SOAP>("soap", 0))};
 }
 
 void measure(const Place& place, const std::string& over, const Entry& entry) {

@@ -1,7 +1,7 @@
 // Time of a training step: forward, backward, AdamW, zero_grad. The models are in train/. peers/train_steps.py and
 // train_steps_jax.py do the same work in PyTorch and JAX, where zero_grad comes first. Here it comes last, so that no
 // gradient outlives the step, and a plan may free each after its use.
-//   train_step MODEL MODE [--threads N] [--steps N] [--batch B] [--block T] [--dtype fp32|bf16]
+//   train_step MODEL MODE [--threads N] [--steps N] [--batch B] [--block T] [--dtype fp32|bf16|autocast-bf16]
 //                         [--device cpu|cuda] [--peak-tflops X]
 //   MODEL  mlp, gpt-char, gpt-124m
 //   MODE   eager     loss.backward()
@@ -9,7 +9,8 @@
 //          compiled  the loss through compile(): forward and backward are plans
 //          step      all of it through compile_step()
 // One first step, three to warm up, then N steps, each waited for. With --dtype bf16 the model computes in bfloat16,
-// and parameters, their gradients and AdamW's state stay float32 (train/models.h); the peer's counterpart is autocast.
+// and parameters, their gradients and AdamW's state stay float32 (train/models.h); with autocast-bf16 the float32 model
+// runs under rg::autocast. The peer's counterpart of both is its own autocast.
 // Prints one JSON line with the peer's figures and some more:
 //   model, mode, threads, dtype
 //   device            cpu, or the device's own name
@@ -45,7 +46,13 @@ namespace {
 
 struct Training {
   std::unique_ptr<Model> model;
+  bool autocast = false;
   rg::optim::AdamW optimizer{model->parameters(), {.lr = 3e-4}};
+
+  rg::Tensor loss() const {
+    const rg::autocast scope(rg::kBFloat16, {.enabled = autocast});
+    return model->loss();
+  }
 };
 
 /// A step, which returns its loss.
@@ -53,7 +60,7 @@ using Step = std::function<rg::Tensor()>;
 
 Step eager(Training& training) {
   return [&training] {
-    const rg::Tensor loss = training.model->loss();
+    const rg::Tensor loss = training.loss();
     loss.backward();
     training.optimizer.step();
     training.optimizer.zero_grad();
@@ -63,7 +70,7 @@ Step eager(Training& training) {
 
 Step traced(Training& training) {
   return [&training, backward = std::make_shared<rg::CompiledBackward>()] {
-    const rg::Tensor loss = training.model->loss();
+    const rg::Tensor loss = training.loss();
     (*backward)(loss);
     training.optimizer.step();
     training.optimizer.zero_grad();
@@ -72,7 +79,7 @@ Step traced(Training& training) {
 }
 
 Step compiled(Training& training) {
-  auto loss = rg::compile([&training] { return training.model->loss(); });
+  auto loss = rg::compile([&training] { return training.loss(); });
   return [&training, loss = std::make_shared<decltype(loss)>(std::move(loss))] {
     const rg::Tensor value = (*loss)();
     value.backward();
@@ -104,7 +111,10 @@ struct Options {
   int steps = 30;
   double peak_tflops = 0;  // 0: to be measured
   BatchSize size;
-  rg::ScalarType scalar_type() const { return dtype == "bf16" ? rg::kBFloat16 : rg::kFloat32; }
+  bool autocast() const { return dtype == "autocast-bf16"; }
+  /// Of the model, and of its matrix products.
+  rg::ScalarType model_dtype() const { return dtype == "bf16" ? rg::kBFloat16 : rg::kFloat32; }
+  rg::ScalarType product_dtype() const { return autocast() ? rg::kBFloat16 : model_dtype(); }
 };
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -147,7 +157,7 @@ struct Limits {
 
 Limits limits_of(const Options& options, const Place& place, const Model& model) {
   Limits limits;
-  const rg::ScalarType dtype = options.scalar_type();
+  const rg::ScalarType dtype = options.product_dtype();
   if (options.peak_tflops > 0) limits.peak_tflops = options.peak_tflops;
   try {
     if (options.peak_tflops <= 0) limits.peak_tflops = peak_flops(place, dtype) * 1e-12;
@@ -185,8 +195,8 @@ void print(const Options& options, const Place& place, const Model& model, const
 void measure(const Options& options, const Place& place) {
   rg::cpu::set_num_threads(options.threads);
   rg::manual_seed(0);
-  const rg::ScalarType dtype = options.scalar_type();
-  Training training{make_model(options.model, options.size, dtype, place.device())};
+  Training training{make_model(options.model, options.size, options.model_dtype(), place.device()),
+                    options.autocast()};
   const Model& model = *training.model;
   const auto mode = std::ranges::find(modes(), options.mode, &Mode::name);
   const Times times = run(options, place, mode->make(training));
@@ -210,7 +220,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.size.batch, "sequences or images of a step")->check(CLI::PositiveNumber);
   app.add_option("--block", options.size.block, "tokens of a sequence")->check(CLI::PositiveNumber);
   app.add_option("--dtype", options.dtype, "what the model computes in")
-      ->check(CLI::IsMember({"fp32", "bf16"}));
+      ->check(CLI::IsMember({"fp32", "bf16", "autocast-bf16"}));
   app.add_option("--peak-tflops", options.peak_tflops,
                  "the machine's, where it is known better than measured")
       ->check(CLI::PositiveNumber);

@@ -56,19 +56,16 @@ namespace {
 // wait for, and would keep them alive.
 struct Place {
   uint64_t seq = 0;  // of a record
-  const TensorImpl* leaf = nullptr;
-  std::weak_ptr<void> leaf_life;
+  WeakRef<TensorImpl> leaf = {};
   bool reached(CurrentBackward& in) const {
-    return leaf ? !leaf_life.expired() && in.reaches(leaf) : in.reaches(seq);
+    return seq ? in.reaches(seq) : !leaf.expired() && in.reaches(leaf.address());
   }
 };
 
 Place place_of(TensorImpl& tensor) {
   const Edge edge = gradient_edge(tensor);
-  if (edge.record()) return {edge.record()->seq, nullptr, {}};
-  AutogradMeta& meta = edge.leaf()->need_meta();
-  if (!meta.life) meta.life = std::make_shared<char>();
-  return {0, edge.leaf(), meta.life};
+  if (edge.record()) return {.seq = edge.record()->seq};
+  return {.leaf = WeakRef<TensorImpl>(*edge.leaf())};
 }
 
 // State of one multi-grad hook within one backward. A new backward (another id) starts from the initial state.

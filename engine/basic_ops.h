@@ -2,6 +2,7 @@
 // declared here and defined in ops/basic_ops.cc, since ops are written against the engine, which includes none of them.
 #pragma once
 
+#include "engine/emitter.h"
 #include "engine/op.h"
 
 namespace retrograd::inline v0 {
@@ -18,6 +19,8 @@ Tensor copy(const Operand& self, const Tensor& source);
 bool is_finite(const Tensor& x);
 Tensor ones(const TensorType& type, SourceLocation where);
 Tensor to(const Operand& x, ScalarType dtype);
+/// The same, emitted into this emitter.
+Tensor to(Emitter& emitter, TensorImpl& x, ScalarType dtype, SourceLocation where);
 Tensor zeros(const TensorType& type, SourceLocation where);
 
 /// clone: (x) -> a copy. as_strided: (base) -> a view. as_strided_scatter: (base, values of the view) -> a new base. The

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/basic_ops.h"
 #include "engine/function.h"
 #include "engine/region.h"
@@ -168,6 +169,7 @@ void run_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std
     return;
   }
   CallScope::Suspend users_own_lines;
+  const detail::AutocastOff no_casts;
   const UnknownLayouts as_when_recorded(hook.traceable);
   if (hook.kind == Hook::Kind::post_accumulate) return hook.post_accumulate(handle(attrs.leaf));
   if (hook.kind != Hook::Kind::tensor) return run_list_hook(attrs, operands, results);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "engine/anomaly.h"
+#include "engine/autocast.h"
 #include "engine/autograd.h"
 #include "engine/basic_ops.h"
 #include "engine/bookkeeping.h"
@@ -377,6 +378,7 @@ void CurrentBackward::end() {
 
 Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter, DriverObserver* observer) {
   AutoGradMode mode(request.create_graph);
+  const detail::AutocastOff no_casts;
   CurrentBackward current(request, walk);
   Emitter::Scope scope(emitter);
   Driver driver(request, walk, emitter, observer);
@@ -400,6 +402,7 @@ Tensors run_backward(const BackwardRequest& request) {
 Tensors record_backward(const BackwardRequest& request, Walk& walk, Emitter& recorder,
                         DriverObserver* observer) {
   AutoGradMode mode(request.create_graph);
+  const detail::AutocastOff no_casts;
   CurrentBackward current(request, walk);
   Taper taper(recorder);
   Emitter::Scope scope(taper);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/autograd.h"
 #include "engine/basic_ops.h"
 #include "engine/inplace.h"
@@ -96,6 +97,12 @@ void Dual::forget_tangents() {
 
 void Dual::emit(const Call& call, Tensor* results) {
   if (!is_open()) return below().emit(call, results);
+  if (!detail::is_autocast(*call.op)) return emit_as_given(call, results);
+  const detail::CastCall cast(call, *this);
+  emit_as_given(cast.call(), results);
+}
+
+void Dual::emit_as_given(const Call& call, Tensor* results) {
   const int n = static_cast<int>(call.operands.size());
   TensorList tangents(n);
   bool any = false;
@@ -111,6 +118,7 @@ void Dual::emit(const Call& call, Tensor* results) {
     return;
   }
   Emitter::Scope scope(below());
+  const detail::AutocastOff no_casts;
   TangentContext context(call, results, tangents.span());
   call.op->jvp(context);
   for (int i = 0; i < call.outputs; ++i) {

@@ -205,6 +205,7 @@ FunctionCall::Ran FunctionCall::run_forward(const Of& function, const std::vecto
   ran.context = std::make_shared<AutogradContext>();
   AutogradContext& context = *ran.context;
   context.backward_ = function.backward;
+  context.autocast_ = function.autocast;
   context.arguments_ = arguments.size();
   std::vector<uint32_t> versions;
   versions.reserve(arguments.size());
@@ -212,6 +213,7 @@ FunctionCall::Ran FunctionCall::run_forward(const Of& function, const std::vecto
     versions.push_back(a && a->defined() && a->impl().storage() ? a->version() : 0);
   {
     NoGradGuard no_grad;
+    const detail::AutocastAs as_around_the_call(function.autocast);
     const Observer::Scope is_one_call(nullptr);
     Emitter::Scope plain(emitter.is_symbolic() ? emitter : eager_emitter());
     ran.results = forward(&context);
@@ -257,6 +259,7 @@ FunctionCall::Attrs FunctionCall::attrs_of(const Of& function, const Ran& ran) {
       (place.is_result ? attrs.saves.results : attrs.saves.operands) |= uint64_t{1} << place.index;
     words.push_back(static_cast<uint64_t>(place.index + 1) << 1 | uint64_t{place.is_result});
   }
+  if (context.autocast_ != ScalarType::Undefined) words.push_back(static_cast<uint64_t>(context.autocast_));
   if (function.traceable)
     for (const auto& [key, number] : context.saved_data) words.push_back(XXH3_64bits(key.data(), key.size()));
   attrs.layout = static_cast<int64_t>(XXH3_64bits(words.data(), words.size() * 8));
@@ -318,6 +321,7 @@ Tensors FunctionCall::apply_recorded(const Of& function, const std::vector<const
   Ran ran;
   ran.context = std::make_shared<AutogradContext>();
   ran.context->backward_ = function.backward;
+  ran.context->autocast_ = function.autocast;
   ran.context->arguments_ = arguments.size();
   ran.context->saved_ = signature.saved;
   ran.context->materialize_ = signature.materialize;
@@ -402,6 +406,7 @@ void FunctionCall::vjp_traceable(RuleContext& rule) {
   {
     CallScope::Suspend users_own_lines;
     Run run(&context, &rule, nullptr, &rule.record());
+    const detail::AutocastAs as_in_forward(context.autocast_);
     given = context.backward_(&context, grads);
   }
   check(context, rule.record(), given, [&](int i) { return rule.type(i); });
@@ -453,6 +458,7 @@ void FunctionCall::call_backward(AutogradContext& context, const Record& record,
     CallScope::Suspend users_own_lines;
     const UnknownLayouts off(false);
     Run run(&context, nullptr, &saved, &record, wanted);
+    const detail::AutocastAs as_in_forward(context.autocast_);
     given = context.backward_(&context, grads);
     for (size_t i = 0; i < given.size(); ++i) is_wanted.push_back(run.wants(i));
   }
@@ -472,6 +478,7 @@ void FunctionCall::jvp(TangentContext& rule, Backward jvp) {
   for (int i = 0; i < rule.operands(); ++i) tangents.push_back(rule.tangent(i));
   CallScope::Suspend users_own_lines;
   Run run(&context, nullptr, &saved, nullptr);
+  const detail::AutocastAs as_in_forward(context.autocast_);
   Tensors given = jvp(&context, tangents);
   const Call& call = rule.call();
   if (static_cast<int>(given.size()) != call.outputs)

@@ -36,6 +36,7 @@
 #include <string>
 #include <tuple>
 
+#include "engine/autocast.h"
 #include "engine/rule.h"
 
 #pragma GCC visibility push(default)
@@ -79,6 +80,7 @@ class AutogradContext {
   // Tells an observer which gradients backward does not give.
   std::shared_ptr<std::atomic<uint64_t>> missing_;
   Tensors (*backward_)(AutogradContext*, const Tensors&) = nullptr;
+  ScalarType autocast_ = ScalarType::Undefined;  // that forward ran under: backward does, too
   size_t arguments_ = 0;
 };
 
@@ -97,6 +99,7 @@ struct FunctionCall {
     Backward backward;
     bool traceable;
     SourceLocation where;
+    ScalarType autocast = retrograd::detail::autocast_dtype();  // around the call
   };
   static Tensors apply(const Of& function, const std::vector<const Tensor*>& arguments,
                        const Forward& forward);
@@ -188,7 +191,7 @@ struct FunctionCall {
     AutogradContext* context;
     const Tensors* results;  // during apply()
     SaveSet saves;
-    int64_t layout;  // a hash of the places of the saved tensors and the names of the numbers
+    int64_t layout;  // a hash: the places of the saved tensors, the names of the numbers, autocast
     bool materialize, traceable;
     int8_t numbers;
     // A number of saved_data, in order of the names; traceable functions only.

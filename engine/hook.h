@@ -31,6 +31,7 @@ struct Hook : RefCounted {
 
   Kind kind = Kind::tensor;
   bool traceable = false;
+  bool takes_grad = false;    // kind post_accumulate: it uses .grad up, and drops it
   uint32_t output_nr = 0;     // kind tensor on a record: the number of the result
   SourceLocation where = {};  // of its registration
   std::atomic<bool> removed{false};
@@ -156,6 +157,11 @@ class HookHandle {
   HookHandle& set_traceable(bool on = true) {
     for (const RefPtr<Hook>& hook : hooks_) hook->traceable = on;
     ++annotation_changes;
+    return *this;
+  }
+  /// Of a post-accumulate hook: it drops the gradient that it has used, so what comes later cannot use it.
+  HookHandle& set_takes_grad() {
+    for (const RefPtr<Hook>& hook : hooks_) hook->takes_grad = true;
     return *this;
   }
   void join(const HookHandle& other) {

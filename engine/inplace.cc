@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/basic_ops.h"
 #include "engine/geometry.h"
 #include "engine/named_call.h"
@@ -421,6 +422,7 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
   {
     OperandCheck check(Emitter::current(), cell, old, name);
     Emitter::Scope scope(check);
+    const detail::AutocastOff no_casts;
     result = op(old.tensor());
   }
   check_result(cell, result, name, where);

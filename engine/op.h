@@ -75,6 +75,15 @@ enum class Trait : uint32_t {
   overwrites = 2048,  // the result may be computed into the memory of operand 0
   row_major = 4096    // the result, even if it shares memory, is row-major where operand 0 is
 };
+/// The dtype that autocast (engine/autocast.h) gives the floating operands of an op, float64 and float8 excepted.
+enum class CastPolicy : uint8_t {
+  none,             // their own
+  lower_precision,  // the dtype of the scope
+  float32,
+  promote,  // float32 if any of them has it
+  banned    // refused in float16; else float32
+};
+
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }
 constexpr uint32_t operator|(uint32_t a, Trait b) { return a | static_cast<uint32_t>(b); }
 
@@ -119,6 +128,7 @@ struct OpInfo {
   uint16_t attrs_size = 0;
   bool has_scalar_operand = false;  // a null operand means the attribute `scalar`
   uint8_t optional = 0;             // bit i: operand i may be null (except for bookkeeping ops)
+  CastPolicy cast_policy = CastPolicy::none;
   void (*visit_attrs)(void* attrs, AttrVisitor&) = nullptr;
   /// Checks the operands and sets dtype, device and shape of every output.
   void (*infer)(const Call&, TensorImpl* const* outputs) = nullptr;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "engine/autocast.h"
 #include "engine/basic_ops.h"
 #include "engine/bookkeeping.h"
 #include "engine/geometry.h"
@@ -78,6 +79,7 @@ void RegionLog::pack(Region::Kept& kept, const RefPtr<SavedTensorHooks>& pair) c
     const NoGradGuard no_grad;
     const detail::NoDefaultHooks no_hooks;
     const CallScope::Suspend users_own_lines;
+    const detail::AutocastOff no_casts;
     packed->payload =
         around ? around->save(around->value_of(*cell), nullptr, region_.get(), outer_calls_, outer_calls_)
                : pair->pack(Tensor(cell));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/bookkeeping.h"
 #include "engine/hash.h"
 #include "engine/region.h"
@@ -74,6 +75,7 @@ void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<Save
     NoGradGuard no_grad;
     const detail::NoDefaultHooks no_hooks;
     CallScope::Suspend users_own_lines;
+    const detail::AutocastOff no_casts;
     const UnknownLayouts off(false);
     if (Region* const region = hooks->region()) {
       packed->payload = region->save(value, &owner);
@@ -186,6 +188,7 @@ Tensor unpack_payload(const Record& r, const Slot& slot, const std::any& payload
     NoGradGuard no_grad;
     const detail::NoDefaultHooks no_hooks;
     CallScope::Suspend users_own_lines;
+    const detail::AutocastOff no_casts;
     const UnknownLayouts as_when_recorded(hooks.traceable);
     value = hooks.unpack(payload);
   }

@@ -352,9 +352,8 @@ struct AutogradMeta {
   RefPtr<GradBox> retained;                                             // of a non-leaf with retain_grad
   RefPtr<TensorImpl> stands_for;  // of an unpacked leaf: the leaf that receives the gradients
   std::vector<Tangent> tangents;
-  std::shared_ptr<void> life;  // of a leaf, or of a value that recompute names: tells whether it still exists
-  uint32_t base_epoch = 0;     // of a view: the base's epoch when grad_fn was made
-  uint32_t epoch = 0;          // of a base: raised when a write through a view gave it a new grad_fn
+  uint32_t base_epoch = 0;  // of a view: the base's epoch when grad_fn was made
+  uint32_t epoch = 0;       // of a base: raised when a write through a view gave it a new grad_fn
 
   bool has_hooks() const {
     return !tensor_hooks.empty() || !pre_hooks.empty() || !post_hooks.empty() ||

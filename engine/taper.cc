@@ -1,6 +1,7 @@
 // See engine/taper.h.
 #include "engine/taper.h"
 
+#include "engine/autocast.h"
 #include "engine/bookkeeping.h"
 #include "engine/inplace.h"
 #include "engine/region_log.h"
@@ -48,10 +49,21 @@ inline void Taper::run(const Call& call, Tensor* results) {
 
 // With gradients off this is nearly always a jump: the rest is in separate functions, so that nothing is prepared for
 // it.
-void Taper::emit(const Call& call, Tensor* results) {
+inline void Taper::emit_as_given(const Call& call, Tensor* results) {
   if (GradMode::is_enabled()) return emit_and_record(call, results);
   if (RegionLog::is_open() || call.op->is(Trait::view)) return emit_without_record(call, results);
   below().emit(call, results);
+}
+
+void Taper::emit(const Call& call, Tensor* results) {
+  if (detail::is_autocast(*call.op)) [[unlikely]]
+    return emit_cast(call, results);
+  emit_as_given(call, results);
+}
+
+void Taper::emit_cast(const Call& call, Tensor* results) {
+  const detail::CastCall cast(call, *this);
+  emit_as_given(cast.call(), results);
 }
 
 void Taper::emit_without_record(const Call& call, Tensor* results) {

@@ -14,8 +14,19 @@ RefPtr<TensorImpl> TensorImpl::make() {
 
 TensorImpl::~TensorImpl() = default;
 
+// While weak references remain, the cell is empty: it holds neither memory nor history.
 void TensorImpl::destroy(TensorImpl* impl) noexcept {
+  if (!impl->may_destroy()) return;
   detail::count_tensor(-1);
+  if (!impl->has_weak_refs()) return free_block(impl);
+  impl->storage_.reset();
+  impl->grad_fn.reset();
+  impl->base.reset();
+  impl->meta.reset();
+  if (impl->drop_weak_ref()) free_block(impl);
+}
+
+void TensorImpl::free_block(TensorImpl* impl) noexcept {
   impl->~TensorImpl();
   pool_free(impl, sizeof(TensorImpl));
 }

@@ -20,10 +20,11 @@ struct Record;
 struct AutogradMeta;
 class Tensor;
 
-class TensorImpl : public RefCounted {
+class TensorImpl : public WeaklyCounted {
  public:
   static RefPtr<TensorImpl> make();
   static void destroy(TensorImpl* impl) noexcept;
+  static void free_block(TensorImpl* impl) noexcept;
 
   const Shape& shape() const { return shape_; }
   ScalarType dtype() const { return dtype_; }
@@ -77,9 +78,9 @@ class TensorImpl : public RefCounted {
   void* data() const {
     return static_cast<char*>(storage_->data()) + offset_ * static_cast<int64_t>(element_size(dtype_));
   }
-  /// Only the holder of the only reference to this cell can see its memory.
+  /// Only the holder of the only reference to this cell can see its memory, now and later.
   bool is_unshared() const {
-    return is_unique() && storage_ && storage_->is_unique() && !storage_->is_external();
+    return is_unique() && !has_weak_refs() && storage_ && storage_->is_unique() && !storage_->is_external();
   }
 
   /// Takes the type, layout and storage of `other`, not its annotations.

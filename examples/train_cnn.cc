@@ -10,6 +10,7 @@
 #include "examples/common/data_file.h"
 #include "examples/common/digits.h"
 #include "examples/common/program.h"
+#include "examples/common/schedule.h"
 #include "examples/common/session.h"
 #include "examples/recomputation.h"
 #include "retrograd/retrograd.h"
@@ -46,12 +47,15 @@ void train(const examples::Options& options) {
   net.to(options.place());
   net.recomputation = examples::Recomputation(options.checkpoint);
   rg::optim::AdamW optimizer(net.parameters(), {.lr = 3e-3});
-  const rg::optim::CosineSchedule schedule{.peak = 3e-3, .final = 3e-5, .warmup = 20, .steps = options.steps};
+  rg::optim::LambdaLR scheduler(optimizer, examples::warmup_cosine(20, options.steps, 0.01));
   const auto loss = [&](const Tensor& pixels, const Tensor& digits) {
     const auto scope = net.recomputation.scope();
     return rg::cross_entropy(net.forward(pixels), digits);
   };
-  examples::Session session(options, net, kBatch, "images", {loss, [&] { optimizer.step(); }});
+  rg::TrainingState state;
+  state.add("model", net).add("optimizer", optimizer).add("scheduler", scheduler);
+  examples::Session session(options, net, kBatch, "images", {loss, [&] { optimizer.step(); }},
+                            std::move(state));
   const auto validate = [&] {
     rg::NoGradGuard no_grad;
     const examples::Marks marks = examples::marks(net.forward(data.test.pixels), data.test.digits);
@@ -59,14 +63,13 @@ void train(const examples::Options& options) {
                                                100 * marks.accuracy, data.test.size()));
   };
 
-  for (int64_t step = 1; step <= options.steps; ++step) {
-    optimizer.set_lr(schedule.at(step - 1));
+  while (session.next()) {
     const examples::Images batch = data.training.rows(rg::randint(0, data.training.size(), {kBatch}));
     session.step(batch.pixels, batch.digits);
-    if (step % 500 == 0 && step < options.steps) validate();
+    scheduler.step();
+    if (session.is_time(500)) validate();
   }
   validate();
-  if (!options.save.empty()) rg::save(net.state_dict(), options.save);
   session.finish();
 }
 

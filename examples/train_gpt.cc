@@ -12,6 +12,7 @@
 
 #include "examples/common/data_file.h"
 #include "examples/common/program.h"
+#include "examples/common/schedule.h"
 #include "examples/common/session.h"
 #include "examples/common/text.h"
 #include "examples/gpt.h"
@@ -70,27 +71,30 @@ void train(const examples::Options& options) {
   model.to(options.place());
   model.recomputation = examples::Recomputation(options.checkpoint);
   rg::optim::AdamW optimizer = make_optimizer(model);
-  const rg::optim::CosineSchedule schedule{
-      .peak = 1e-3, .final = 1e-4, .warmup = 100, .steps = options.steps};
+  rg::optim::LambdaLR scheduler(optimizer, examples::warmup_cosine(100, options.steps, 0.1));
   const auto loss = [&](const Tensor& tokens, const Tensor& next) { return model.loss(tokens, next); };
   const auto update = [&] {
     rg::optim::clip_grad_norm_(model.parameters(), 1.0);
     optimizer.step();
   };
-  examples::Session session(options, model, kBatch * kBlock, "tokens", {loss, update});
+  rg::TrainingState state;
+  state.add("model", model)
+      .add("optimizer", optimizer)
+      .add("scheduler", scheduler)
+      .require("characters", text.codes());
+  examples::Session session(options, model, kBatch * kBlock, "tokens", {loss, update}, std::move(state));
   const auto validate = [&](int64_t batches) {
     session.validation(validation_loss(model, text, batches, options.seed),
                        fmt::format("over {} batches", batches));
   };
 
-  for (int64_t step = 1; step <= options.steps; ++step) {
-    optimizer.set_lr(schedule.at(step - 1));
+  while (session.next()) {
     const examples::TextBatch batch = examples::draw_batch(text.training_part(), kBatch, kBlock);
     session.step(batch.tokens, batch.next);
-    if (step % 250 == 0 && step < options.steps) validate(20);
+    scheduler.step();
+    if (session.is_time(250)) validate(20);
   }
   validate(std::min<int64_t>(200, options.steps));
-  if (!options.save.empty()) rg::save(model.state_dict(), options.save, {{"characters", text.codes()}});
   std::fputs(write(model, text, options.seed).c_str(), stdout);
   std::fputc('\n', stdout);
   session.finish();

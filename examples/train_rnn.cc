@@ -13,6 +13,7 @@
 
 #include "examples/common/data_file.h"
 #include "examples/common/program.h"
+#include "examples/common/schedule.h"
 #include "examples/common/session.h"
 #include "examples/common/text.h"
 #include "retrograd/retrograd.h"
@@ -79,27 +80,30 @@ void train(const examples::Options& options) {
   Net<Layer> net(text.vocabulary());
   net.to(options.place());
   rg::optim::AdamW optimizer(net.parameters(), {.lr = 3e-3, .weight_decay = 0.01});
-  const rg::optim::CosineSchedule schedule{
-      .peak = 3e-3, .final = 1e-4, .warmup = 100, .steps = options.steps};
+  rg::optim::LambdaLR scheduler(optimizer, examples::warmup_cosine(100, options.steps, 1.0 / 30));
   const auto loss = [&](const Tensor& tokens, const Tensor& next) { return net.loss(tokens, next); };
   const auto update = [&] {
     rg::optim::clip_grad_norm_(net.parameters(), 1.0);
     optimizer.step();
   };
-  examples::Session session(options, net, kBatch * kBlock, "tokens", {loss, update});
+  rg::TrainingState state;
+  state.add("model", net)
+      .add("optimizer", optimizer)
+      .add("scheduler", scheduler)
+      .require("characters", text.codes());
+  examples::Session session(options, net, kBatch * kBlock, "tokens", {loss, update}, std::move(state));
   const auto validate = [&](int64_t batches) {
     session.validation(validation_loss(net, text, batches, options.seed),
                        fmt::format("over {} batches", batches));
   };
 
-  for (int64_t step = 1; step <= options.steps; ++step) {
-    optimizer.set_lr(schedule.at(step - 1));
+  while (session.next()) {
     const examples::TextBatch batch = examples::draw_batch(text.training_part(), kBatch, kBlock);
     session.step(batch.tokens, batch.next);
-    if (step % 250 == 0 && step < options.steps) validate(10);
+    scheduler.step();
+    if (session.is_time(250)) validate(10);
   }
   validate(std::min<int64_t>(50, options.steps));
-  if (!options.save.empty()) rg::save(net.state_dict(), options.save, {{"characters", text.codes()}});
   std::fputs(write(net, text, options.seed).c_str(), stdout);
   std::fputc('\n', stdout);
   session.finish();

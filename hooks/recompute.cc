@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include "engine/autocast.h"
 #include "engine/emitter.h"
 #include "engine/geometry.h"
 #include "engine/tape.h"
@@ -31,19 +32,15 @@ void check_type(const Tensor& found, const TensorType& dropped) {
 class ValueMemory {
  public:
   explicit ValueMemory(const Tensor& value)
-      : memory_(value.impl().storage().get()), version_(value.version()) {
-    AutogradMeta& meta = value.impl().need_meta();
-    if (!meta.life) meta.life = std::make_shared<char>();
-    life_ = meta.life;
-  }
+      : value_(value.impl()), memory_(value.impl().storage().get()), version_(value.version()) {}
   // While the cell lives, no other storage can have this address.
   bool holds(const Tensor& tensor) const {
-    return !life_.expired() && tensor.impl().storage().get() == memory_ && memory_->version() == version_;
+    return !value_.expired() && tensor.impl().storage().get() == memory_ && memory_->version() == version_;
   }
 
  private:
-  std::weak_ptr<void> life_;  // of the cell
-  const Storage* memory_;     // not owned
+  WeakRef<TensorImpl> value_;
+  const Storage* memory_;  // not owned
   uint32_t version_;
 };
 
@@ -198,6 +195,7 @@ bool is_recorded() { return Emitter::current().values() == Emitter::Values::of_f
 RefPtr<SavedTensorHooks> recompute(std::function<Tensor()> function, RecomputeCheck check,
                                    SourceLocation where) {
   require_function(static_cast<bool>(function), "recompute", where);
+  function = detail::with_present_autocast(std::move(function));
   if (is_recorded())
     return RefPtr<SavedTensorHooks>::adopt(new RecordedRecompute(Tensor(), std::move(function)));
   return RefPtr<SavedTensorHooks>::adopt(new Recompute(std::move(function), check));
@@ -206,6 +204,7 @@ RefPtr<SavedTensorHooks> recompute(std::function<Tensor()> function, RecomputeCh
 RefPtr<SavedTensorHooks> recompute(const Tensor& value, std::function<Tensor()> function,
                                    RecomputeCheck check, SourceLocation where) {
   require_function(static_cast<bool>(function), "recompute", where);
+  function = detail::with_present_autocast(std::move(function));
   NoGradGuard no_grad;
   const bool is_recorded_value = value.defined() && value.impl().graph && is_recorded();
   if (!value.defined() || !(is_recorded_value ? value.is_contiguous() : fills_a_block(value)))

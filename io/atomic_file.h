@@ -1,10 +1,10 @@
 // A file that is written completely or not at all.
 //
 // The bytes are written to an unnamed file in the same directory. commit() flushes it to the disk, links it to its
-// path, replacing an existing file by way of a temporary name, and flushes the directory. Until then the old file is
-// untouched, and a killed process leaves nothing behind. If the file system does not support unnamed files, the bytes
-// are written to a temporary file, .retrograd-PID-N, which every failure removes; it remains only if the process is
-// killed.
+// path, replacing an existing file by way of a temporary name, .retrograd-PID-N, and flushes the directory. Until then
+// the old file is untouched, and a killed process leaves nothing behind, unless it is killed in the moment between the
+// two names. If the file system does not support unnamed files, the bytes are written to a file of that name, which
+// every failure removes; it remains only if the process is killed.
 //
 // The permissions are those of the replaced file; a new file gets the process's default permissions (umask). A path
 // that is a symbolic link stays one: its target is replaced. Anything but a regular file (a device, a directory, a

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/bookkeeping.h"
 #include "engine/each_field.h"
 #include "ir/input_text.h"
@@ -219,6 +220,7 @@ Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bi
   RG_ASSERT(bindings.size() == graph.inputs().size());
   const bool packs =
       std::ranges::any_of(graph.inputs(), [](const Input& i) { return i.kind == Input::Kind::pair; });
+  const detail::AutocastOff no_casts;  // those of the graph are nodes
   std::optional<detail::NoDefaultHooks> no_hooks;
   if (packs) no_hooks.emplace();
   size_t unasked = 0;

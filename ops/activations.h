@@ -325,6 +325,7 @@ struct Softplus : FusedGradient<Softplus> {
   };
   static constexpr std::string_view name = "softplus",
                                     doc = "log(1 + e^(beta x)) / beta, and x where beta x > threshold";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs& a) {
     const V beta = math::number<V>(a.beta), z = x * beta;

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
@@ -291,13 +292,14 @@ Tensor masked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
 
 Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, bool is_causal, std::optional<Scalar> scale) {
-  const Tensor& q = query.tensor();
   const NamedCall call("scaled_dot_product_attention", query.where());
-  check(q, key, value, attn_mask, is_causal);
+  const ops::AutocastFunction cast(CastPolicy::lower_precision, {&query.tensor(), &key, &value, &attn_mask});
+  const Tensor q = cast(query), k = cast(key), v = cast(value), mask = cast(attn_mask);
+  check(q, k, v, mask, is_causal);
   const double width = static_cast<double>(q.impl().shape().back().value());
   const Scalar factor = scale ? *scale : Scalar(1 / std::sqrt(width));
-  if (attn_mask.defined()) return masked(q, key, value, attn_mask, factor);
-  return fused(q, key, value, {is_causal, factor});
+  if (mask.defined()) return masked(q, k, v, mask, factor);
+  return fused(q, k, v, {is_causal, factor});
 }
 
 }  // namespace retrograd

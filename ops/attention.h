@@ -36,6 +36,7 @@ struct Attention {
   static constexpr std::string_view name = "attention",
                                     doc =
                                         "softmax(query key' * scale) value, with the log sum exp of each row";
+  static constexpr auto cast_policy = CastPolicy::lower_precision;
   static constexpr std::string_view operands = "query, key, value";
   static constexpr std::string_view example =
       "f32[2,3,4], f32[2,5,4], f32[2,5,6] {is_causal=false, scale=0.5, interleaved=false} : f32[2,3,6], "

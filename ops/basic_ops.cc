@@ -21,6 +21,13 @@ Tensor copy(const Operand& self, const Tensor& source) { return retrograd::copy(
 bool is_finite(const Tensor& x) { return count_nonzero(isfinite(x)).item<int64_t>() == x.numel(); }
 Tensor ones(const TensorType& type, SourceLocation where) { return ones_of(type, where); }
 Tensor to(const Operand& x, ScalarType dtype) { return retrograd::to(x, dtype); }
+Tensor to(Emitter& emitter, TensorImpl& x, ScalarType dtype, SourceLocation where) {
+  TensorImpl* operand = &x;
+  ops::To::Attrs attrs{dtype};
+  Tensor result;
+  emitter.emit({&ops::info<ops::To>, {&operand, 1}, &attrs, where, 1}, &result);
+  return result;
+}
 Tensor zeros(const TensorType& type, SourceLocation where) { return zeros_of(type, where); }
 
 const OpInfo& clone_op() { return ops::info<ops::Clone>; }

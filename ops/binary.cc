@@ -1,12 +1,14 @@
 // pow: see ops/binary.h.
 #include "ops/binary.h"
 
+#include "engine/named_call.h"
 #include "ops/unary.h"
 
 namespace retrograd::inline v0 {
 
 Tensor pow(Operand input, Operand exponent) {
   if (!exponent.is_scalar()) return ops::Function<ops::Pow>()(input, exponent);
+  const NamedCall call("pow", input.where());
   const Operand both[] = {input, exponent};
   ops::Prepared p;
   ops::prepare(p, ops::typing<ops::PowScalar>, both, input.where());

@@ -18,6 +18,7 @@ struct SmoothBinary : Elementwise<2>, ChainRule<F> {
 /// a^b, for b a tensor; a number as exponent is PowScalar.
 struct Pow : Binary, ChainRule<Pow> {
   static constexpr std::string_view name = "pow", doc = "a^b";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr bool integers = true, booleans = false;
   static constexpr Saves saves = Saves::both;
   template <class V>

@@ -4,6 +4,7 @@
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/comparison.h"
 #include "ops/family_parts.h"
@@ -254,9 +255,12 @@ Tensor per_sample(Operand x, const Tensor& target, ops::ClassLossAttrs attrs) {
 
 }  // namespace
 
-Tensor cross_entropy(Operand x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+Tensor cross_entropy(Operand input, const Tensor& wanted, const Tensor& class_weight, int64_t ignore_index,
                      std::string_view reduction, Scalar label_smoothing) {
-  const NamedCall call("cross_entropy", x.where());
+  const NamedCall call("cross_entropy", input.where());
+  const ops::AutocastFunction cast(CastPolicy::float32, {&input.tensor(), &wanted, &class_weight});
+  const Tensor logits = cast(input), target = cast(wanted), weight = cast(class_weight);
+  const Operand x(logits, input.where());
   const ClassReduction r(x, target, weight, ignore_index, reduction, "cross_entropy");
   if (!(Scalar(0.0) <= label_smoothing && label_smoothing <= Scalar(1.0)))
     fail(Category::bad_argument, "cross_entropy",
@@ -267,9 +271,12 @@ Tensor cross_entropy(Operand x, const Tensor& target, const Tensor& weight, int6
   return r.weighted(per_sample(x, target, r.attrs()));
 }
 
-Tensor nll_loss(Operand x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+Tensor nll_loss(Operand input, const Tensor& target, const Tensor& class_weight, int64_t ignore_index,
                 std::string_view reduction) {
-  const NamedCall call("nll_loss", x.where());
+  const NamedCall call("nll_loss", input.where());
+  const ops::AutocastFunction cast(CastPolicy::float32, {&input.tensor(), &class_weight});
+  const Tensor logp = cast(input), weight = cast(class_weight);
+  const Operand x(logp, input.where());
   if (weight.defined() && weight.dtype() != x.tensor().dtype())
     fail(Category::dtype_mismatch, "nll_loss", "input and weight have different dtypes", x.where());
   const ClassReduction r(x, target, weight, ignore_index, reduction, "nll_loss");

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/matmul.h"
@@ -259,7 +260,10 @@ class Einsum {
 
 Tensor einsum(std::string_view equation, const Tensors& operands, SourceLocation where) {
   const NamedCall call("einsum", where);
-  return Einsum(equation).run(operands);
+  const ops::AutocastFunction cast(CastPolicy::lower_precision, {});
+  Tensors given;
+  for (const Tensor& x : operands) given.push_back(cast(Operand(x, where)));
+  return Einsum(equation).run(given);
 }
 
 Tensor tensordot(Operand a, const Tensor& b, int64_t dims) {
@@ -320,7 +324,8 @@ Tensor tensordot(Operand a, const Tensor& b, const IntList& dims_a, const IntLis
   const NamedCall call("tensordot", a.where());
   if (dims_a.size() != dims_b.size())
     fail(Category::bad_argument, "tensordot", "the two lists of dims differ in length");
-  Side left(a.tensor(), dims_a), right(b, dims_b);
+  const ops::AutocastFunction cast(CastPolicy::promote, {&a.tensor(), &b});
+  Side left(cast(a), dims_a), right(cast(b), dims_b);
   for (size_t i = 0; i < left.contracted.size(); ++i) {
     const int64_t d = left.contracted[i], e = right.contracted[i];
     const Dim m = left.size(d), n = right.size(e);

@@ -48,6 +48,7 @@ struct BiasedConvolution {
 /// x (n, c, large...), w (k, c / groups, kernel...) -> (n, k, size...).
 struct Convolution : BiasedConvolution {
   static constexpr std::string_view name = "convolution", doc = "sums of input windows times weight, + bias";
+  static constexpr auto cast_policy = CastPolicy::lower_precision;
   static constexpr std::string_view operands = "input, weight, bias";
   static constexpr std::string_view example =
       "f32[2,3,7], f32[4,3,5], f32[4] {stride=[1], padding=[0], dilation=[1], groups=1, size=[3]} : "
@@ -61,6 +62,7 @@ struct Convolution : BiasedConvolution {
 struct ConvolutionTranspose : BiasedConvolution {
   static constexpr std::string_view name = "convolution_transpose",
                                     doc = "the transpose of convolution by its input, + bias";
+  static constexpr auto cast_policy = CastPolicy::lower_precision;
   static constexpr std::string_view operands = "g, weight, bias";
   static constexpr std::string_view example =
       "f32[2,4,3], f32[4,3,5], f32[3] {stride=[1], padding=[0], dilation=[1], groups=1, size=[7]} : "

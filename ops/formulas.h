@@ -78,6 +78,7 @@ struct AttrVisitor {
 class RuleContext;
 class TangentContext;
 
+enum class CastPolicy : uint8_t { none, lower_precision, float32, promote, banned };
 enum class Trait : uint32_t { pure = 1, elementwise = 16, commutative = 32, checks = 512 };
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }
 constexpr uint32_t operator|(uint32_t a, Trait b) { return a | static_cast<uint32_t>(b); }

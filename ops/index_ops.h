@@ -40,6 +40,7 @@ struct Gather : Indexing {
 /// (x, index, src): x with src added at the index.
 struct ScatterAdd : Indexing {
   static constexpr std::string_view name = "scatter_add", doc = "src added at an index";
+  static constexpr auto cast_policy = CastPolicy::promote;
   static constexpr std::string_view operands = "x, index, src";
   static constexpr std::string_view example = "f32[3,4], i64[2,4], f32[2,4] {dim=0} : f32[3,4]";
   static constexpr int8_t arity = 3;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/inplace.h"
 #include "engine/named_call.h"
 #include "ops/attributes.h"
@@ -256,8 +257,11 @@ const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value) 
   return self;
 }
 
-Tensor index_put(Operand x, const Tensors& indices, const Tensor& values, bool accumulate) {
-  const NamedCall call("index_put", x.where());
+Tensor index_put(Operand input, const Tensors& indices, const Tensor& source, bool accumulate) {
+  const NamedCall call("index_put", input.where());
+  const ops::AutocastFunction cast(CastPolicy::promote, {&input.tensor(), &source});
+  const Tensor into = cast(input), values = cast(source);
+  const Operand x(into, input.where());
   if (values.dtype() != x.tensor().dtype())
     fail(Category::dtype_mismatch, "index_put",
          fmt::format("{} into {}", describe(values), describe(x.tensor())), x.where());

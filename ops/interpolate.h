@@ -46,6 +46,7 @@ struct InterpolateBackward;
 struct Interpolate : Resampling<Interpolate, InterpolateAttrs> {
   using Transpose = InterpolateBackward;
   static constexpr std::string_view name = "interpolate", doc = "a grid resampled to another size";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example =
       "f32[2,3,7] {size=[5], mode=0, align_corners=false, antialias=false, scale_d=0.0, scale_h=0.0, "
       "scale_w=0.0} : f32[2,3,5]";

@@ -33,6 +33,7 @@ struct LuFactor : LinearAlgebra {
                                     no_derivative =
                                         "its results represent their operand: ops that use "
                                         "the factors differentiate with respect to it";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[3,3] : f32[3,3], i32[3]";
   static constexpr int8_t arity = 1, outputs = 2;
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -55,6 +56,7 @@ struct LuSolve : OfFactors {
     }
   };
   static constexpr std::string_view name = "lu_solve", doc = "solution of a linear system with LU factors";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view operands = "a, lu, p, b";
   static constexpr std::string_view example =
       "f32[3,3], f32[3,3], i32[3], f32[3,2] {transposed=false, check=false} : f32[3,2]";
@@ -68,6 +70,7 @@ struct LuSolve : OfFactors {
 /// (...): the determinant.
 struct LuDet : OfFactors {
   static constexpr std::string_view name = "lu_det", doc = "determinant of a matrix with LU factors";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view operands = "a, lu, p";
   static constexpr std::string_view example = "f32[3,3], f32[3,3], i32[3] : f32[]";
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -79,6 +82,7 @@ struct LuDet : OfFactors {
 struct LuSlogdet : OfFactors {
   static constexpr std::string_view name = "lu_slogdet",
                                     doc = "sign and log of the determinant of a matrix with LU factors";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view operands = "a, lu, p";
   static constexpr std::string_view example = "f32[3,3], f32[3,3], i32[3] : f32[], f32[]";
   static constexpr int8_t outputs = 2;
@@ -114,6 +118,7 @@ struct CofactorDerivative : LinearAlgebra {
 
 struct Inverse : LinearAlgebra {
   static constexpr std::string_view name = "inverse", doc = "inverse matrix";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[3,3] : f32[3,3]";
   static constexpr int8_t arity = 1;
   static constexpr auto saves = Saves::result;
@@ -129,6 +134,7 @@ struct Cholesky : LinearAlgebra {
     void visit(AttrVisitor& v) { v.field("upper", upper); }
   };
   static constexpr std::string_view name = "cholesky", doc = "Cholesky factor of a symmetric matrix";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[3,3] {upper=false} : f32[3,3]";
   static constexpr int8_t arity = 1;
   static constexpr auto saves = Saves::result;
@@ -147,6 +153,7 @@ struct SolveTriangular : LinearAlgebra {
     }
   };
   static constexpr std::string_view name = "solve_triangular", doc = "solution of a triangular system";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view operands = "a, b";
   static constexpr std::string_view example =
       "f32[3,3], f32[3,2] {upper=true, unitriangular=false} : f32[3,2]";

@@ -5,6 +5,7 @@
 
 #include "ops/comparison.h"
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/linalg_parts.h"
 #include "ops/reduce.h"
@@ -100,11 +101,13 @@ bool is_vector(const Shape& a, const Shape& b) {
 Tensor solve(Operand A, Operand B, bool left) {
   const NamedCall call("solve", A.where());
   const SourceLocation where = A.where();
-  const Tensor& a = A.tensor();
-  const bool vector = is_vector(a.impl().shape(), B.tensor().impl().shape());
-  Tensor b = vector ? unsqueeze(Operand(B.tensor(), where), -1) : B.tensor();
+  const ops::AutocastFunction cast(CastPolicy::float32, {&A.tensor(), &B.tensor()});
+  const Tensor a = cast(A);
+  Tensor b = cast(B);
+  const bool vector = is_vector(a.impl().shape(), b.impl().shape());
+  if (vector) b = unsqueeze(Operand(b, where), -1);
   check_system(a, b, left, "solve", where);
-  ops::Factors f = factor(A);
+  ops::Factors f = factor(Operand(a, where));
   const Shape batch = common_batch(a, b, "solve");
   b = expand_batch(b, batch, 2, where);
   if (!left) b = ops::turned(b, where);
@@ -119,9 +122,11 @@ Tensor solve(Operand A, Operand B, bool left) {
 Tensor solve_triangular(Operand A, Operand B, bool upper, bool left, bool unitriangular) {
   const NamedCall call("solve_triangular", A.where());
   const SourceLocation where = A.where();
-  check_system(A.tensor(), B.tensor(), left, "solve_triangular", where);
-  const Shape batch = common_batch(A.tensor(), B.tensor(), "solve_triangular");
-  const Tensor a = expand_batch(A.tensor(), batch, 2, where), b = expand_batch(B.tensor(), batch, 2, where);
+  const ops::AutocastFunction cast(CastPolicy::float32, {&A.tensor(), &B.tensor()});
+  Tensor a = cast(A), b = cast(B);
+  check_system(a, b, left, "solve_triangular", where);
+  const Shape batch = common_batch(a, b, "solve_triangular");
+  a = expand_batch(a, batch, 2, where), b = expand_batch(b, batch, 2, where);
   if (left) return ops::triangular(a, b, {upper, unitriangular}, where);
   const Tensor x =
       ops::triangular(ops::turned(a, where), ops::turned(b, where), {!upper, unitriangular}, where);
@@ -130,6 +135,7 @@ Tensor solve_triangular(Operand A, Operand B, bool upper, bool left, bool unitri
 
 Tensor trace(Operand x) {
   const NamedCall call("trace", x.where());
+  const detail::AutocastOff not_as_a_sum;
   const Tensor& m = x.tensor();
   if (m.dim() != 2)
     fail(Category::bad_dim, "trace", fmt::format("{} is not a matrix", describe(m)), x.where());

@@ -1,6 +1,7 @@
 // Losses between tensors: see ops/losses.h.
 #include "ops/losses.h"
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
@@ -56,9 +57,10 @@ void check_weight(Operand x, const Tensor& weight, std::string_view op) {
 // f(input, target) in the wider dtype, for any numbers of dims: both are broadcast first.
 template <class F>
 Tensor in_wider_dtype(const F& f, Operand x, const Tensor& target) {
-  const ScalarType a = x.tensor().dtype(), b = target.dtype();
-  const ScalarType common = a == b ? a : promote_types(a, b);
-  return f(Operand(to(x, common), x.where()), Operand(to(Operand(target, x.where()), common), x.where()));
+  const ops::AutocastFunction cast(CastPolicy::float32, {&x.tensor(), &target});
+  const Tensor a = cast(x), b = cast(Operand(target, x.where()));
+  const ScalarType common = a.dtype() == b.dtype() ? a.dtype() : promote_types(a.dtype(), b.dtype());
+  return f(to(Operand(a, x.where()), common), to(Operand(b, x.where()), common));
 }
 
 Tensor difference(Operand x, const Tensor& target) {
@@ -127,12 +129,14 @@ Tensor kl_div(Operand x, const Tensor& target, std::string_view reduction, bool 
   const NamedCall call("kl_div", x.where());
   const bool by_batch = reduction == "batchmean", has_batch = x.tensor().dim() > 0;
   const auto averaging = parse_reduction(by_batch ? "sum" : reduction, "kl_div", x.where());
+  const ops::AutocastFunction cast(CastPolicy::float32, {&x.tensor(), &target});
+  const Tensor input = cast(x), wanted = cast(target);
   Tensor loss;
   if (log_target) {
-    loss = mul(exp(target), sub(target, x));
+    loss = mul(exp(wanted), sub(wanted, input));
   } else {
     // The gradient of a target of 0 is NaN, as in PyTorch.
-    loss = sub(where(eq(target, 0), 0.0, mul(target, log(target))), mul(target, x));
+    loss = sub(where(eq(wanted, 0), 0.0, mul(wanted, log(wanted))), mul(wanted, input));
   }
   const Tensor reduced = reduce_loss(loss, averaging);
   return by_batch && has_batch ? div(reduced, Scalar(x.tensor().impl().shape()[0])) : reduced;
@@ -150,8 +154,9 @@ Tensor bounded_norm(Operand x, int64_t dim, Scalar eps) {
 
 Tensor cosine_similarity(Operand x1, const Tensor& x2, int64_t dim, Scalar eps) {
   const NamedCall call("cosine_similarity", x1.where());
+  const ops::AutocastFunction cast(CastPolicy::float32, {&x1.tensor(), &x2});
   const Shape shape = broadcast_shapes(x1.tensor().impl().shape(), x2.impl().shape(), "cosine_similarity");
-  const Tensor a = expand_to(x1, shape), b = expand_to(Operand(x2, x1.where()), shape);
+  const Tensor a = expand_to(cast(x1), shape), b = expand_to(cast(x2), shape);
   const auto unit = [&](const Tensor& x) {
     return div(Operand(x, x1.where()), bounded_norm(Operand(x, x1.where()), dim, eps));
   };

@@ -37,6 +37,7 @@ struct ClassLoss {
 /// Operands (x, target).
 struct Nll : ClassLoss {
   static constexpr std::string_view name = "nll", doc = "-x[target] along a dim, 0 for ignored targets";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view operands = "x, target";
   static constexpr std::string_view example = "f32[2,5], i64[2] {dim=1, ignore_index=-100} : f32[2]";
   static SaveSet saves_for(const Call&, uint64_t) { return {2, 0}; }
@@ -67,6 +68,7 @@ struct NllBackward : ClassLoss {
 struct CrossEntropy : ClassLoss {
   static constexpr std::string_view name = "cross_entropy",
                                     doc = "log(sum(exp(x))) - x[target] along a dim, 0 for ignored targets";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view operands = "x, target";
   static constexpr std::string_view example = "f32[2,5], i64[2] {dim=1, ignore_index=-100} : f32[2], f32[2,2]";
   static constexpr int8_t outputs = 2;
@@ -101,6 +103,7 @@ struct Huber : Smooth<Huber> {
   };
   static void infer(const Call& call, TensorImpl* const* outputs);
   static constexpr std::string_view name = "huber", doc = "x^2 / 2 within delta, linear beyond";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs& a) {
     const V size = math::abs(x), delta = math::number<V>(a.delta);
@@ -117,6 +120,7 @@ struct SmoothL1 : Smooth<SmoothL1> {
   };
   static void infer(const Call& call, TensorImpl* const* outputs);
   static constexpr std::string_view name = "smooth_l1", doc = "x^2 / (2 beta) within beta, linear beyond";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs& a) {
     const V size = math::abs(x), beta = math::number<V>(a.beta);
@@ -138,6 +142,7 @@ struct OfLogits : Elementwise<3> {
 struct BceWithLogits : OfLogits, ChainRule<BceWithLogits> {
   static constexpr std::string_view name = "bce_with_logits",
                                     doc = "(1 - t) log(1 + e^x) + w t log(1 + e^-x)";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, V t, V w, const Attrs&) {
     const V rest = math::log1p(math::exp(-math::abs(x)));
@@ -164,6 +169,7 @@ struct BceWithLogitsDerivative : OfLogits, ChainRule<BceWithLogitsDerivative> {
 /// -(t log(x) + (1 - t) log(1 - x)), the logarithms no less than -100.
 struct BinaryCrossEntropy : Elementwise<2>, ChainRule<BinaryCrossEntropy> {
   static constexpr std::string_view name = "binary_cross_entropy", doc = "-(t log(x) + (1 - t) log(1 - x))";
+  static constexpr auto cast_policy = CastPolicy::banned;
   static constexpr std::string_view operands = "x, target";
   static constexpr Saves saves = Saves::operands;
   template <class V>
@@ -177,6 +183,7 @@ struct BinaryCrossEntropy : Elementwise<2>, ChainRule<BinaryCrossEntropy> {
 /// (a - b)^2, and its derivative by a in the direction of t.
 struct SquaredDifference : Elementwise<2>, ChainRule<SquaredDifference> {
   static constexpr std::string_view name = "squared_difference", doc = "(a - b)^2";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr bool integers = true, booleans = false;
   static constexpr Saves saves = Saves::operands;
   template <class V>

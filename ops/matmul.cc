@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/family_parts.h"
@@ -276,12 +277,14 @@ Tensor expanded_start(Operand input, const Tensor& a, const Tensor& b) {
 
 Tensor matmul(Operand x, Operand y) {
   const NamedCall call("matmul", x.where());
-  const Tensor &a = x.tensor(), &b = y.tensor();
+  const ops::AutocastFunction cast(CastPolicy::lower_precision, {&x.tensor(), &y.tensor()});
+  const Tensor a = cast(x), b = cast(y);
   if (a.dim() == 0 || b.dim() == 0)
     fail(Category::bad_dim, "matmul", "both operands need at least one dim", x.where());
   if (a.dim() <= 2 && b.dim() <= 2) {
-    if (a.dim() == 2) return b.dim() == 2 ? mm(x, y) : mv(x, y);
-    return b.dim() == 1 ? dot(x, y) : mv(t(Operand(b, x.where())), x);
+    const Operand left(a, x.where()), right(b, y.where());
+    if (a.dim() == 2) return b.dim() == 2 ? mm(left, right) : mv(left, right);
+    return b.dim() == 1 ? dot(left, right) : mv(t(Operand(b, x.where())), left);
   }
   if (b.dim() <= 2 && a.dim() > 2) return tall_product(a, b, x.where());
   return batch_product(a, b, x.where());
@@ -302,8 +305,9 @@ Tensor baddbmm(Operand input, const Tensor& a, const Tensor& b, Scalar beta, Sca
 Tensor linear(Operand input, const Tensor& weight, const Tensor& bias) {
   const NamedCall call("linear", input.where());
   if (weight.dim() == 1) {
-    const Tensor out = matmul(input, Operand(weight, input.where()));
-    return bias.defined() ? add(Operand(out, input.where()), Operand(bias, input.where())) : out;
+    const ops::AutocastFunction cast(CastPolicy::lower_precision, {&input.tensor(), &weight, &bias});
+    const Tensor out = matmul(cast(input), cast(weight));
+    return bias.defined() ? add(out, cast(bias)) : out;
   }
   return ops::emit<ops::Linear>({input.tensor().get(), weight.get(), bias.get()}, {}, input.where());
 }

@@ -23,6 +23,7 @@ struct Product {
 /// (n, k) x (k, m) -> (n, m).
 struct Mm : Product {
   static constexpr std::string_view name = "mm", doc = "product of two matrices";
+  static constexpr auto cast_policy = CastPolicy::lower_precision;
   static constexpr std::string_view operands = "a, b";
   static constexpr std::string_view example = "f32[2,3], f32[3,4] : f32[2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -32,6 +33,7 @@ struct Mm : Product {
 /// (..., n, k) x (..., k, m) -> (..., n, m), with any number of equal batch dims.
 struct Bmm : Product {
   static constexpr std::string_view name = "bmm", doc = "products of the matrices of two batches";
+  static constexpr auto cast_policy = CastPolicy::lower_precision;
   static constexpr std::string_view operands = "a, b";
   static constexpr std::string_view example = "f32[5,2,3], f32[5,3,4] : f32[5,2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -41,6 +43,7 @@ struct Bmm : Product {
 /// (n, k) x (k) -> (n).
 struct Mv : Product {
   static constexpr std::string_view name = "mv", doc = "product of a matrix and a vector";
+  static constexpr auto cast_policy = CastPolicy::lower_precision;
   static constexpr std::string_view operands = "a, b";
   static constexpr std::string_view example = "f32[2,3], f32[3] : f32[2]";
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -50,6 +53,7 @@ struct Mv : Product {
 /// (k) x (k) -> ().
 struct Dot : Product {
   static constexpr std::string_view name = "dot", doc = "sum of the products of two vectors' elements";
+  static constexpr auto cast_policy = CastPolicy::promote;
   static constexpr std::string_view operands = "a, b";
   static constexpr std::string_view example = "f32[3], f32[3] : f32[]";
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -74,6 +78,7 @@ struct AddProduct {
 
 struct Addmm : AddProduct {
   static constexpr std::string_view name = "addmm", doc = "beta * input + alpha * mat1 @ mat2";
+  static constexpr auto cast_policy = CastPolicy::lower_precision;
   static constexpr std::string_view operands = "input, mat1, mat2";
   static constexpr std::string_view example = "f32[2,4], f32[2,3], f32[3,4] {beta=0.5, alpha=2.0} : f32[2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -81,6 +86,7 @@ struct Addmm : AddProduct {
 
 struct Baddbmm : AddProduct {
   static constexpr std::string_view name = "baddbmm", doc = "beta * input + alpha * batch1 @ batch2";
+  static constexpr auto cast_policy = CastPolicy::lower_precision;
   static constexpr std::string_view operands = "input, batch1, batch2";
   static constexpr std::string_view example =
       "f32[5,2,4], f32[5,2,3], f32[5,3,4] {beta=0.5, alpha=2.0} : f32[5,2,4]";
@@ -92,6 +98,7 @@ struct Baddbmm : AddProduct {
 struct Linear {
   using Attrs = NoAttrs;
   static constexpr std::string_view name = "linear", doc = "input @ weight.T + bias";
+  static constexpr auto cast_policy = CastPolicy::lower_precision;
   static constexpr std::string_view operands = "input, weight, bias";
   static constexpr std::string_view example = "f32[2,3], f32[4,3], f32[4] : f32[2,4]";
   static constexpr int8_t arity = 3;

@@ -6,6 +6,7 @@
 
 #include "ops/arithmetic.h"
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/family_parts.h"
 #include "ops/norms.h"
@@ -167,22 +168,26 @@ Tensor normalize_by_input(Operand x, const Channels& channels, const IntList& di
 Tensor layer_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
                   Scalar eps) {
   const NamedCall call("layer_norm", x.where());
+  const ops::AutocastFunction cast(CastPolicy::float32, {&x.tensor(), &weight, &bias});
+  const Tensor input = cast(x), scale = cast(weight), shift = cast(bias);
   const IntList dims = last_dims(x, normalized_shape, "layer_norm");
-  const Wide wide(x, {&weight, &bias}, "layer_norm");
+  const Wide wide(Operand(input, x.where()), {&scale, &shift}, "layer_norm");
   return wide.back(
-      normalize(wide.input().tensor(), weight, bias, {dims, eps, true, true, dims}, x.where()).y);
+      normalize(wide.input().tensor(), scale, shift, {dims, eps, true, true, dims}, x.where()).y);
 }
 
 // The weight has any floating dtype.
 Tensor rms_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, std::optional<Scalar> eps) {
   const NamedCall call("rms_norm", x.where());
+  const ops::AutocastFunction cast(CastPolicy::float32, {&x.tensor(), &weight});
+  const Tensor input = cast(x), scale = cast(weight);
   const IntList dims = last_dims(x, normalized_shape, "rms_norm");
-  const ScalarType dtype = x.tensor().dtype();
+  const ScalarType dtype = input.dtype();
   const ops::NormalizeAttrs attrs{dims, eps.value_or(machine_epsilon(dtype)), false, false, dims};
-  if (!weight.defined() || weight.dtype() == dtype || !is_floating(dtype) || !is_floating(weight.dtype()))
-    return normalize(x.tensor(), weight, {}, attrs, x.where()).y;
-  const ScalarType common = promote_types(promote_types(dtype, weight.dtype()), kFloat32);
-  const Tensor y = normalize(to(x, common), to(Operand(weight, x.where()), common), {}, attrs, x.where()).y;
+  if (!scale.defined() || scale.dtype() == dtype || !is_floating(dtype) || !is_floating(scale.dtype()))
+    return normalize(input, scale, {}, attrs, x.where()).y;
+  const ScalarType common = promote_types(promote_types(dtype, scale.dtype()), kFloat32);
+  const Tensor y = normalize(to(input, common), to(scale, common), {}, attrs, x.where()).y;
   return to(Operand(y, x.where()), dtype);
 }
 
@@ -196,7 +201,9 @@ Tensor group_norm(Operand x, int64_t num_groups, const Tensor& weight, const Ten
          x.where());
   channels.check(weight, "weight");
   channels.check(bias, "bias");
-  const Wide wide(x, {&weight, &bias}, "group_norm");
+  const ops::AutocastFunction cast(CastPolicy::float32, {&x.tensor(), &weight, &bias});
+  const Tensor input = cast(x), scale = cast(weight), shift = cast(bias);
+  const Wide wide(Operand(input, x.where()), {&scale, &shift}, "group_norm");
   const Shape shape = x.tensor().impl().shape();
   const Shape by_group{num_groups, channels.count() / Dim(num_groups)};
   Shape grouped{shape[0], by_group[0], by_group[1]};
@@ -204,7 +211,7 @@ Tensor group_norm(Operand x, int64_t num_groups, const Tensor& weight, const Ten
   for (int d = 2; d < shape.rank(); ++d) rest *= shape[d];
   grouped.push_back(rest);
   const auto spread = [&](const Tensor& p) { return p.defined() ? reshape_to(p, by_group) : p; };
-  const Normalized normalized = normalize(reshape_to(wide.input(), grouped), spread(weight), spread(bias),
+  const Normalized normalized = normalize(reshape_to(wide.input(), grouped), spread(scale), spread(shift),
                                           {{2, 3}, eps, true, false, {1, 2}}, x.where());
   return wide.back(reshape_to(normalized.y, shape));
 }

@@ -19,6 +19,7 @@
 // derivatives. An elementwise op needs no example.
 // `optional` gives the operands that may be missing (bit i: operand i). Default: for an op with the attribute `scalar`,
 // the operands that a number may replace, else none.
+// `cast_policy`: what autocast does to its operands (engine/op.h). Default: nothing.
 #pragma once
 
 #include <concepts>
@@ -128,6 +129,7 @@ constexpr OpInfo make_op_info() {
     info.optional = Op::optional;
   else if (info.has_scalar_operand)
     info.optional = static_cast<uint8_t>(~(~0u << (Op::arity & 7)));
+  if constexpr (requires { Op::cast_policy; }) info.cast_policy = Op::cast_policy;
   info.infer = Op::infer;
   if constexpr (requires { Op::layout; }) info.layout = Op::layout;
   if constexpr (requires { Op::run_on_host; }) info.run_on_host = Op::run_on_host;

@@ -35,17 +35,28 @@ void UpdateOp::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& p = *call.operands[0];
   if (!may_be_updated(p.dtype()))
     fail_call(call, Category::dtype_mismatch, "parameters are float32, float64, bfloat16 or float16");
-  const size_t grad = call.operands.size() - 2;
-  for (const TensorImpl* x : call.operands.first(grad + 1))
-    if (x && !(x->type() == p.type()))
-      fail_call(call, Category::shape_mismatch, "parameter, state and gradient have different types");
+  const auto is_narrow = [](ScalarType dtype) { return may_be_updated(dtype) && element_size(dtype) == 2; };
+  const size_t grad = call.operands.size() - 2, master = grad - 1;
+  const TensorImpl& g = *call.operands[grad];
+  if (call.operands[master] && !is_narrow(p.dtype()))
+    fail_call(call, Category::dtype_mismatch, "only a parameter of 16 bits has master values");
+  const ScalarType of_state = call.operands[master] ? kFloat32 : p.dtype();
+  const auto is = [&](const TensorImpl& x, ScalarType dtype) {
+    return x.dtype() == dtype && x.device() == p.device() && x.shape() == p.shape();
+  };
+  const auto differs = [&](const TensorImpl* x) { return x && !is(*x, of_state); };
+  const bool is_of_param =
+      is(g, p.dtype()) || (p.dtype() == kFloat32 && is_narrow(g.dtype()) && is(g, g.dtype()));
+  if (!is_of_param || std::ranges::any_of(call.operands.subspan(1, master), differs))
+    fail_call(call, Category::shape_mismatch, "parameter, state and gradient have different types");
   if (const TensorImpl* found_inf = call.operands.back();
       found_inf && (found_inf->dtype() != kFloat32 || found_inf->shape().rank() != 0))
     fail_call(call, Category::shape_mismatch, "found_inf is no float32 number");
   if (call.outputs != std::ranges::count_if(call.operands.first(grad), std::identity()))
     fail_call(call, Category::bad_argument,
               "it gives a result for each operand but the gradient and found_inf");
-  for (int i = 0; i < call.outputs; ++i) outputs[i]->set_type(p.dtype(), p.device(), p.shape());
+  for (int i = 0; i < call.outputs; ++i)
+    outputs[i]->set_type(i == 0 ? p.dtype() : of_state, p.device(), p.shape());
 }
 
 UpdateList::UpdateList(const OpInfo& op, SourceLocation where, Tensor found_inf)
@@ -56,18 +67,18 @@ UpdateList::UpdateList(const OpInfo& op, SourceLocation where, Tensor found_inf)
       found_inf_(std::move(found_inf)) {}
 
 void UpdateList::add(std::span<const Tensor> operands, std::span<const Scalar> numbers,
-                     std::span<const bool> flags) {
-  RG_ASSERT(operands.size() + 1 == arity_ && numbers.size_bytes() + flags.size() <= op_.attrs_size);
+                     std::span<const bool> flags, const Tensor& master) {
+  RG_ASSERT(operands.size() + 2 == arity_ && numbers.size_bytes() + flags.size() <= op_.attrs_size);
   numbers_ = numbers.size();
-  operands_.insert(operands_.end(), operands.begin(), operands.end());
-  operands_.push_back(found_inf_);
+  operands_.insert(operands_.end(), operands.begin(), operands.end() - 1);
+  operands_.insert(operands_.end(), {master, operands.back(), found_inf_});
   attrs_.resize(attrs_.size() + op_.attrs_size);
   std::byte* const to = attrs_.data() + attrs_.size() - op_.attrs_size;
   std::uninitialized_copy(numbers.begin(), numbers.end(), reinterpret_cast<Scalar*>(to));
   std::uninitialized_copy(flags.begin(), flags.end(), reinterpret_cast<bool*>(to + numbers.size_bytes()));
 }
 
-// Updates that agree in numbers, flags, dtype, device, and the operands that are omitted.
+// Updates that agree in numbers, flags, dtypes, device, and the operands that are omitted.
 bool UpdateList::may_join(size_t a, size_t b) {
   const auto left = operands(a, a + 1), right = operands(b, b + 1);
   const auto numbers = [&](size_t i) {
@@ -76,7 +87,9 @@ bool UpdateList::may_join(size_t a, size_t b) {
   const auto flags = [&](size_t i) {
     return std::span(attrs(i), op_.attrs_size).subspan(numbers_ * sizeof(Scalar));
   };
-  return !is_recorded_ && left[0].dtype() == right[0].dtype() && left[0].device() == right[0].device() &&
+  const size_t grad = arity_ - 2;
+  return !is_recorded_ && left[0].dtype() == right[0].dtype() && left[grad].dtype() == right[grad].dtype() &&
+         left[0].device() == right[0].device() &&
          std::ranges::equal(left, right, {}, &Tensor::defined, &Tensor::defined) &&
          std::ranges::equal(numbers(a), numbers(b)) && std::ranges::equal(flags(a), flags(b));
 }

@@ -4,10 +4,13 @@
 //                  the step, and the numbers that the parameter carries from step to step
 //   UpdateList     steps of many parameters, which are computed together
 //
+// The operands are those of the rule, and two that may be absent: `master` before the gradient, and found_inf as the last.
 // Result k is the new value of operand k, and a kernel may compute it in that operand's memory (Trait::updates): so
-// optim/ steps in place, and the plan of a recorded step does, too. The last operand, found_inf, is a number that may be
-// absent: where it is not 0 nothing is updated (optim/grad_scaler.h). All numbers are Scalars: inputs of a recorded step.
-// In 16 bits an update is computed in float32 and each new value rounded once, as in PyTorch's fused optimizers.
+// optim/ steps in place, and the plan of a recorded step does, too. Where found_inf, a number, is not 0 nothing is
+// updated (optim/grad_scaler.h). All numbers are Scalars: inputs of a recorded step.
+// In 16 bits an update is computed in float32 and each new value rounded once, as in PyTorch's fused optimizers. With
+// `master`, the parameter's values in float32, the state is float32, too, and only the parameter is rounded. An element of
+// `master` counts only while it rounds to the parameter's: if anything else has written the parameter, that holds.
 //
 // Limits: float32, float64, bfloat16 and float16; row-major.
 #pragma once
@@ -103,13 +106,15 @@ struct StepNames {
 
   static constexpr FixedText<128> operands = [] {
     FixedText<128> text;
-    return (text += Rule::operands) += ", found_inf";
+    const size_t grad = Rule::operands.rfind(", ");
+    (text += Rule::operands.substr(0, grad)) += ", master";
+    return (text += Rule::operands.substr(grad)) += ", found_inf";
   }();
   /// For docs/ops.md: any numbers.
   static constexpr FixedText<512> example = [] {
     FixedText<512> text;
-    for (int k = 0; k < Rule::inputs; ++k) text += k == 0 ? "f32[3]" : ", f32[3]";
-    text += ", f32[] {";
+    for (int k = 0; k + 1 < Rule::inputs; ++k) text += "f32[3], ";
+    text += "none, f32[3], f32[] {";
     for (int i = 0; i < numbers; ++i) {
       if (i > 0) text += ", ";
       (text += names.of_numbers[i].view()) += "=0.5";
@@ -121,7 +126,9 @@ struct StepNames {
   }();
 };
 
-/// Common properties of steps: all operands but found_inf, which is float32 without dims, have the parameter's type.
+/// Common properties of steps. All operands have the parameter's shape, but found_inf none, and its dtype, with these
+/// exceptions: found_inf is float32, the gradient of a float32 parameter may have 16 bits, and with `master`, which is
+/// float32, the parameter and the gradient have 16 bits and the state is float32.
 struct UpdateOp {
   static constexpr uint32_t traits = Trait::pure | Trait::updates;
   static constexpr int8_t outputs = -1;
@@ -129,7 +136,7 @@ struct UpdateOp {
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 
-/// The op of a rule: operands as the rule lists them, then found_inf.
+/// The op of a rule: operands as the rule lists them, `master` before the last of these, found_inf after it.
 template <class Rule>
 struct StepOf : UpdateOp {
   using Names = StepNames<Rule>;
@@ -143,8 +150,8 @@ struct StepOf : UpdateOp {
   };
   static constexpr std::string_view name = Rule::op_name, doc = Rule::doc;
   static constexpr std::string_view operands = Names::operands.view(), example = Names::example.view();
-  static constexpr int8_t arity = Rule::inputs + 1;
-  static constexpr uint8_t optional = Rule::optional | 1 << Rule::inputs;
+  static constexpr int8_t arity = Rule::inputs + 2;
+  static constexpr uint8_t optional = Rule::optional | 1 << (Rule::inputs - 1) | 1 << (Rule::inputs + 1);
   static_assert(arity <= 8);
 };
 
@@ -192,8 +199,9 @@ class UpdateList {
   UpdateList(const OpInfo& op, SourceLocation where, Tensor found_inf = {});
   UpdateList(const UpdateList&) = delete;
 
-  /// `operands` of the op without found_inf, which are kept alive; the attributes' numbers and flags.
-  void add(std::span<const Tensor> operands, std::span<const Scalar> numbers, std::span<const bool> flags);
+  /// The operands of the rule, which are kept alive; the attributes' numbers and flags.
+  void add(std::span<const Tensor> operands, std::span<const Scalar> numbers, std::span<const bool> flags,
+           const Tensor& master = {});
   /// Computes the added updates, once. Calls done(number) for each that has been computed, in the order in which they
   /// were added; not while a function is recorded. An error says how many were done before it.
   void run(const std::function<void(size_t)>& done = {});

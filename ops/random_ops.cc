@@ -60,6 +60,12 @@ void NormalAround::infer(const Call& call, TensorImpl* const* outputs) {
   outputs[0]->set_type(first.dtype(), first.device(), shape);
 }
 
+void StochasticRound::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& x = *call.operands[0];
+  if (x.dtype() != kFloat32) fail_call(call, Category::dtype_mismatch, "it rounds float32 to bfloat16");
+  outputs[0]->set_type(kBFloat16, x.device(), x.shape());
+}
+
 void NormalAround::vjp(RuleContext& c) {
   for (int i : {0, 1})
     if (c.has_operand(i) && c.needs(i)) c.give(i, zeros_of(c.type(i), c.where()));
@@ -255,6 +261,23 @@ void fill_uniform(const Tensor& x, double from, double to, SourceLocation where)
 
 void fill_normal(const Tensor& x, double mean, double std, SourceLocation where) {
   ops::draw_into<ops::Normal>(x, mean, std, "fill_normal", where);
+}
+
+Tensor stochastic_round(Operand x) {
+  return ops::emit<ops::StochasticRound>({x.tensor().get()},
+                                         {ops::reserve_draw("stochastic_round", x.where())}, x.where());
+}
+
+void fill_stochastic_round(const Tensor& x, const Tensor& value, SourceLocation where) {
+  using Round = ops::StochasticRound;
+  if (x.dtype() != kBFloat16 || x.sizes() != value.sizes())
+    fail(Category::bad_argument, Round::name,
+         fmt::format("{} cannot hold {} as bfloat16", describe(x), describe(value)), where);
+  Round::Attrs attrs{ops::reserve_draw(Round::name, where)};
+  TensorImpl* const operands[] = {value.get()};
+  if (FunctionRecording* function = recorded_function())
+    return function->write(x.impl(), ops::emit<Round>({value.get()}, attrs, where), where);
+  run_into({&ops::info<Round>, operands, &attrs, effective_location(where), 1}, x);
 }
 
 }  // namespace retrograd

@@ -208,7 +208,23 @@ struct NormalAround : Random {
   static void jvp(TangentContext& c);
 };
 
-using RandomOps = OpList<Uniform, Normal, RandInt, Exponential, BernoulliNumber, Bernoulli, NormalAround>;
+/// float32 as bfloat16: one of the two neighbours, the nearer the likelier, so that the expected value is the operand.
+/// 16 random bits are added to those that are cut off (bits of dropout's choices). What is not finite stays so.
+struct StochasticRound : Random {
+  struct Attrs {
+    Draw draw;
+    void visit(AttrVisitor& v) { draw.visit(v); }
+  };
+  static constexpr std::string_view name = "stochastic_round",
+                                    doc = "rounded to bfloat16 up or down at random, right on average";
+  static constexpr std::string_view example = "f32[2,3] {seed=1, offset=0} : bf16[2,3]";
+  static constexpr int8_t arity = 1;
+  static constexpr std::string_view no_derivative = "rounding is a step function";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+};
+
+using RandomOps =
+    OpList<Uniform, Normal, RandInt, Exponential, BernoulliNumber, Bernoulli, NormalAround, StochasticRound>;
 
 /// Common checks of sizes and options of draws. Errors: bad_argument, dtype_mismatch unless `dtype_ok`.
 void check_request(std::string_view op, const Shape& size, const TensorOptions& options, bool dtype_ok,
@@ -246,9 +262,17 @@ Tensor normal(Operand mean, Operand std);
 Tensor normal(double mean, double std, const Shape& size, TensorOptions options = {},
               SourceLocation where = SourceLocation::current());
 
+/// x, float32, as bfloat16, rounded up or down at random such that the expected value is x. So a sum of many small
+/// changes is right on average, where rounding to nearest would lose each of them (Gupta et al., Deep Learning with
+/// Limited Numerical Precision, 2015). Not differentiable. Error(dtype_mismatch) for another dtype.
+Tensor stochastic_round(Operand x);
+
 /// Overwrites `x`, whatever its strides, and raises its version; records nothing. nn::init is made of it.
 void fill_uniform(const Tensor& x, double from, double to, SourceLocation where = SourceLocation::current());
 void fill_normal(const Tensor& x, double mean, double std, SourceLocation where = SourceLocation::current());
+/// The same with stochastic_round(value); x is bfloat16 and has its shape.
+void fill_stochastic_round(const Tensor& x, const Tensor& value,
+                           SourceLocation where = SourceLocation::current());
 
 }  // namespace retrograd
 #pragma GCC visibility pop

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
@@ -128,17 +129,23 @@ namespace {
 class LayerOperands {
  public:
   explicit LayerOperands(Operand projected)
-      : dtype_(projected.tensor().dtype()), where_(projected.where()), wide_(projected.tensor()) {}
-  Tensor operator()(const Tensor& x) const {
-    if (x.defined() && x.dtype() != dtype_)
+      : cast_(CastPolicy::lower_precision, {&projected.tensor()}),
+        projected_(cast_(projected)),
+        where_(projected.where()),
+        wide_(projected_) {}
+  Tensor operator()(const Operand& given) const {
+    const Tensor x = cast_(given);
+    const ScalarType dtype = projected_.dtype();
+    if (x.defined() && x.dtype() != dtype)
       fail(Category::dtype_mismatch, "",
-           fmt::format("{} in a layer that computes {}", describe(x), name(dtype_)), where_);
+           fmt::format("{} in a layer that computes {}", describe(x), name(dtype)), where_);
     return x.defined() ? wide_(x) : x;
   }
   Tensor back(const Tensor& result) const { return wide_.back(result); }
 
  private:
-  ScalarType dtype_;
+  const AutocastFunction cast_;
+  const Tensor projected_;
   SourceLocation where_;
   Widened wide_;
 };
@@ -149,7 +156,7 @@ SequenceStates lstm(Operand projected, const Tensor& weight_hh, const SequenceSt
                     const Tensor& lengths, bool reverse) {
   const NamedCall name("lstm", projected.where());
   const LayerOperands wide(projected);
-  const Tensor p = wide(projected.tensor()), w = wide(weight_hh), h = wide(before.h), c = wide(before.c);
+  const Tensor p = wide(projected), w = wide(weight_hh), h = wide(before.h), c = wide(before.c);
   TensorImpl* const operands[] = {p.get(), w.get(), h.get(), c.get(), lengths.get()};
   Lstm::Attrs attrs{reverse};
   Tensor results[3];
@@ -161,7 +168,7 @@ Tensor gru(Operand projected, const Tensor& weight_hh, const Tensor& bias, const
            const Tensor& lengths, bool reverse) {
   const NamedCall name("gru", projected.where());
   const LayerOperands wide(projected);
-  const Tensor p = wide(projected.tensor()), w = wide(weight_hh), h = wide(before), b = wide(bias);
+  const Tensor p = wide(projected), w = wide(weight_hh), h = wide(before), b = wide(bias);
   TensorImpl* const operands[] = {p.get(), w.get(), h.get(), b.get(), lengths.get()};
   Gru::Attrs attrs{reverse};
   Tensor results[2];
@@ -173,7 +180,7 @@ Tensor rnn(Operand projected, const Tensor& weight_hh, const Tensor& before, con
            bool reverse) {
   const NamedCall name("rnn", projected.where());
   const LayerOperands wide(projected);
-  const Tensor p = wide(projected.tensor()), w = wide(weight_hh), h = wide(before);
+  const Tensor p = wide(projected), w = wide(weight_hh), h = wide(before);
   const Rnn::Attrs attrs{{reverse}, relu};
   return wide.back(emit<Rnn>({p.get(), w.get(), h.get(), lengths.get()}, attrs, projected.where()));
 }

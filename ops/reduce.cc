@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
@@ -408,6 +409,7 @@ Tensor accumulable(Operand x, std::optional<ScalarType> dtype) {
 
 Tensor sum(Operand x, const IntList& dim, bool keepdim, std::optional<ScalarType> dtype) {
   const NamedCall call("sum", x.where());
+  const detail::AutocastOff as_asked(dtype.has_value());
   return reduce<ops::Sum>(Operand(accumulable(x, dtype), x.where()), dim, keepdim);
 }
 
@@ -419,11 +421,13 @@ Tensor mean(Operand x, const IntList& dim, bool keepdim, std::optional<ScalarTyp
 
 Tensor prod(Operand x, std::optional<ScalarType> dtype) {
   const NamedCall call("prod", x.where());
+  const detail::AutocastOff as_asked(dtype.has_value());
   return reduce<ops::Prod>(Operand(accumulable(x, dtype), x.where()), {}, false);
 }
 
 Tensor prod(Operand x, int64_t dim, bool keepdim, std::optional<ScalarType> dtype) {
   const NamedCall call("prod", x.where());
+  const detail::AutocastOff as_asked(dtype.has_value());
   return reduce<ops::Prod>(Operand(accumulable(x, dtype), x.where()), dim, keepdim);
 }
 

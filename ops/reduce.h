@@ -33,6 +33,7 @@ struct Reduce {
 
 struct Sum : Reduce {
   static constexpr std::string_view name = "sum", doc = "sum over dims";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
@@ -47,6 +48,7 @@ struct Mean : Reduce {
 /// Over one dim or all. The derivative is y / x, and the product of the other elements where x is 0.
 struct Prod : Reduce {
   static constexpr std::string_view name = "prod", doc = "product over dims";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
   static constexpr Saves saves = Saves::both;
   template <class C>
@@ -140,6 +142,7 @@ struct Std : Var {
 
 struct LogSumExp : Reduce {
   static constexpr std::string_view name = "logsumexp", doc = "log(sum(exp(x))) over dims";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
   static constexpr Saves saves = Saves::both;
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -159,6 +162,7 @@ struct NormAttrs : ReduceAttrs {
 struct VectorNorm : Reduce {
   using Attrs = NormAttrs;
   static constexpr std::string_view name = "vector_norm", doc = "p-norm over dims";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false, ord=2} : f32[2]";
   static constexpr Saves saves = Saves::both;
   static void infer(const Call& call, TensorImpl* const* outputs);

@@ -1,6 +1,7 @@
 // Type rules, derivatives and public functions of ops/scan.h.
 #include "ops/scan.h"
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
@@ -101,6 +102,7 @@ namespace {
 
 template <class Op>
 Tensor scan_along(Operand x, int64_t dim, std::optional<ScalarType> dtype) {
+  const detail::AutocastOff as_asked(dtype.has_value());
   const int64_t along = wrap_dim(dim, x.tensor().impl().rank(), Op::name);
   Tensor input = x.tensor();
   if (dtype)

@@ -34,12 +34,14 @@ struct Scan {
 
 struct CumSum : Scan {
   static constexpr std::string_view name = "cumsum", doc = "cumulative sum along a dim";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[4,3] {dim=0, reverse=false, exclusive=false} : f32[4,3]";
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
 struct CumProd : Scan {
   static constexpr std::string_view name = "cumprod", doc = "cumulative product along a dim";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[4,3] {dim=0, reverse=false, exclusive=false} : f32[4,3]";
   static constexpr Saves saves = Saves::operands;
   static void vjp(RuleContext& c);

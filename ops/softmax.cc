@@ -1,6 +1,7 @@
 // Type rules, derivatives and public functions of ops/softmax.h.
 #include "ops/softmax.h"
 
+#include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
@@ -95,6 +96,7 @@ namespace {
 
 template <class Op>
 Tensor along(Operand x, int64_t dim, std::optional<ScalarType> dtype) {
+  const detail::AutocastOff as_asked(dtype.has_value());
   const Tensor input = dtype ? to(x, *dtype) : x.tensor();
   return ops::emit<Op>({input.get()}, {wrap_dim(dim, input.impl().rank(), Op::name)}, x.where());
 }

@@ -26,6 +26,7 @@ struct SoftmaxLike {
 
 struct Softmax : SoftmaxLike {
   static constexpr std::string_view name = "softmax", doc = "exp(x) / sum(exp(x)) along a dim";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[2,3] {dim=1} : f32[2,3]";
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -33,6 +34,7 @@ struct Softmax : SoftmaxLike {
 
 struct LogSoftmax : SoftmaxLike {
   static constexpr std::string_view name = "log_softmax", doc = "x - log(sum(exp(x))) along a dim";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view example = "f32[2,3] {dim=1} : f32[2,3]";
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);

@@ -2,7 +2,7 @@
 // (optim/clip_grad.h).
 //
 // Powers are summed in float64, in pieces whose sizes do not depend on the number of threads: the result is the same on
-// any number.
+// any number. On the CPU it is the norm of the operands' norms, to the last bit.
 #pragma once
 
 #include "ops/op.h"

@@ -25,6 +25,7 @@ struct Abs : Smooth<Abs> {
 
 struct Square : Smooth<Square> {
   static constexpr std::string_view name = "square", doc = "x^2";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr Promotion promotion = Promotion::number;
   static constexpr bool integers = true;
   template <class V>
@@ -36,6 +37,7 @@ struct Square : Smooth<Square> {
 
 struct Exp : Smooth<Exp, Saves::result> {
   static constexpr std::string_view name = "exp", doc = "e^x";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::exp(x);
@@ -54,6 +56,7 @@ struct Exp2 : Smooth<Exp2, Saves::result> {
 
 struct Expm1 : Smooth<Expm1, Saves::result> {
   static constexpr std::string_view name = "expm1", doc = "e^x - 1, exact near 0";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::expm1(x);
@@ -63,6 +66,7 @@ struct Expm1 : Smooth<Expm1, Saves::result> {
 
 struct Log : Smooth<Log> {
   static constexpr std::string_view name = "log", doc = "natural logarithm";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::log(x);
@@ -72,6 +76,7 @@ struct Log : Smooth<Log> {
 
 struct Log2 : Smooth<Log2> {
   static constexpr std::string_view name = "log2", doc = "logarithm to base 2";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::log2(x);
@@ -81,6 +86,7 @@ struct Log2 : Smooth<Log2> {
 
 struct Log10 : Smooth<Log10> {
   static constexpr std::string_view name = "log10", doc = "logarithm to base 10";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::log10(x);
@@ -90,6 +96,7 @@ struct Log10 : Smooth<Log10> {
 
 struct Log1p : Smooth<Log1p> {
   static constexpr std::string_view name = "log1p", doc = "log(1 + x), exact near 0";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::log1p(x);
@@ -108,6 +115,7 @@ struct Sqrt : Smooth<Sqrt, Saves::result> {
 
 struct Rsqrt : FusedGradient<Rsqrt, Saves::result> {
   static constexpr std::string_view name = "rsqrt", doc = "1 / sqrt(x)";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return 1 / math::sqrt(x);
@@ -121,6 +129,7 @@ struct Rsqrt : FusedGradient<Rsqrt, Saves::result> {
 
 struct Reciprocal : FusedGradient<Reciprocal, Saves::result> {
   static constexpr std::string_view name = "reciprocal", doc = "1 / x";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return 1 / x;
@@ -152,6 +161,7 @@ struct Cos : Smooth<Cos> {
 
 struct Tan : FusedGradient<Tan, Saves::result> {
   static constexpr std::string_view name = "tan", doc = "tangent, x in radians";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::tan(x);
@@ -165,6 +175,7 @@ struct Tan : FusedGradient<Tan, Saves::result> {
 
 struct Asin : FusedGradient<Asin> {
   static constexpr std::string_view name = "asin", doc = "arc sine";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::asin(x);
@@ -178,6 +189,7 @@ struct Asin : FusedGradient<Asin> {
 
 struct Acos : Smooth<Acos> {
   static constexpr std::string_view name = "acos", doc = "arc cosine";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::acos(x);
@@ -203,6 +215,7 @@ struct Atan : FusedGradient<Atan> {
 
 struct Sinh : Smooth<Sinh> {
   static constexpr std::string_view name = "sinh", doc = "hyperbolic sine";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::sinh(x);
@@ -212,6 +225,7 @@ struct Sinh : Smooth<Sinh> {
 
 struct Cosh : Smooth<Cosh> {
   static constexpr std::string_view name = "cosh", doc = "hyperbolic cosine";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::cosh(x);
@@ -284,6 +298,7 @@ struct Erfc : Smooth<Erfc> {
 
 struct Erfinv : Smooth<Erfinv> {
   static constexpr std::string_view name = "erfinv", doc = "inverse of erf";
+  static constexpr auto cast_policy = CastPolicy::float32;
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::erfinv(x);
@@ -335,6 +350,7 @@ struct PowScalar : Smooth<PowScalar> {
     }
   };
   static constexpr std::string_view name = "pow_scalar", doc = "coefficient * x^exponent";
+  static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr Promotion promotion = Promotion::same;
   static constexpr bool integers = true, booleans = false;
   template <class V>

@@ -62,13 +62,13 @@ void step_factored(const detail::ParamUpdate& u) {
 
 }  // namespace
 
-Tensor AdafactorRule::make_state(const Options&, size_t state, const Tensor& param) {
+Tensor AdafactorRule::make_state(const Options&, size_t state, const Tensor& param, ScalarType dtype) {
   const bool is_matrix = param.dim() > 1;
   if ((state == kVariance) == is_matrix) return {};
   IntArray sizes = param.sizes();
   if (state == kRow) sizes[sizes.size() - 1] = 1;
   if (state == kColumn) sizes[sizes.size() - 2] = 1;
-  return zeros(sizes, {param.dtype(), param.device()});
+  return zeros(sizes, {dtype, param.device()});
 }
 
 void AdafactorRule::factors_of(const Options& o, double step, const Tensor& param, double* f) {

@@ -33,7 +33,7 @@ struct AdafactorRule : ops::OptimizerRule {
     }
   };
 
-  static Tensor make_state(const Options& options, size_t state, const Tensor& param);
+  static Tensor make_state(const Options& options, size_t state, const Tensor& param, ScalarType dtype);
   static constexpr size_t factors = 7;
   static void factors_of(const Options& options, double step, const Tensor& param, double* factors);
   static void update(std::span<const detail::ParamUpdate> updates, SourceLocation where);

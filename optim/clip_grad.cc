@@ -14,6 +14,19 @@
 namespace retrograd::inline v0::optim {
 namespace {
 
+// A hook took the gradient: without the others, clipping would not notice.
+void check_not_taken(const Tensor& param, std::string_view op, SourceLocation where) {
+  if (!param.impl().meta) return;
+  for (const RefPtr<Hook>& hook : param.impl().meta->post_accumulate_hooks.all())
+    if (hook->is_live() && hook->takes_grad)
+      fail(Category::bad_argument, op,
+           fmt::format(
+               "the gradient of {} is gone: it was used in the backward, by the optimizer there. Hint: "
+               "max_norm of OptimizerInBackward",
+               describe(param)),
+           where);
+}
+
 // The existing gradients, contiguous; one that was not contiguous is replaced in its parameter.
 Tensors gradients(const Tensors& parameters, std::string_view op, SourceLocation where) {
   NoGradGuard no_grad;
@@ -21,7 +34,10 @@ Tensors gradients(const Tensors& parameters, std::string_view op, SourceLocation
   for (const Tensor& p : parameters) {
     p.impl(op, where);
     Tensor g = p.grad();
-    if (!g.defined()) continue;
+    if (!g.defined()) {
+      check_not_taken(p, op, where);
+      continue;
+    }
     if (!ops::may_be_updated(g.dtype()))
       fail(Category::dtype_mismatch, op,
            fmt::format("gradients are float32, float64, bfloat16 or float16, one is {}", describe(g)), where);
@@ -42,6 +58,18 @@ double rounded(double value, ScalarType dtype) {
 
 bool is_recorded() { return Emitter::current().values() == Emitter::Values::of_function; }
 
+void scale(const Tensors& grads, double max_norm, const GradNorm& norm) {
+  const NoGradGuard no_grad;
+  if (is_recorded()) {  // min(1, factor): the 1 changes nothing but a factor above 1
+    const Tensor factor = clamp(max_norm / (norm.tensor() + 1e-6), {}, 1.0);
+    for (const Tensor& g : grads) g.mul_(to(factor, g.dtype()));
+    return;
+  }
+  const double factor = max_norm / (norm + 1e-6);
+  if (factor >= 1) return;
+  for (const Tensor& g : grads) g.mul_(rounded(factor, g.dtype()));
+}
+
 }  // namespace
 
 GradNorm::operator double() const { return recorded_.defined() ? recorded_.item<double>(where_) : value_; }
@@ -50,26 +78,37 @@ Tensor GradNorm::tensor() const {
   return recorded_.defined() ? recorded_ : scalar_tensor(value_, {kFloat64});
 }
 
-GradNorm clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_type,
-                         bool error_if_nonfinite, SourceLocation where) {
-  constexpr std::string_view op = "clip_grad_norm_";
+void check_clipping(std::string_view op, double max_norm, double norm_type, SourceLocation where) {
   if (!(max_norm >= 0))
     fail(Category::bad_argument, op, fmt::format("max_norm must be at least 0, it is {}", max_norm), where);
   if (!(norm_type > 0))
     fail(Category::bad_argument, op, fmt::format("norm_type must be above 0, it is {}", norm_type), where);
+}
+
+GradNorm get_total_norm(const Tensors& tensors, double norm_type, bool error_if_nonfinite,
+                        SourceLocation where) {
+  check_clipping("get_total_norm", 0, norm_type, where);
+  if (tensors.empty()) return GradNorm(0);
+  const Tensor norm = total_norm(tensors, norm_type, error_if_nonfinite, where);
+  return is_recorded() ? GradNorm(norm, where) : GradNorm(norm.item<double>());
+}
+
+void clip_grads_with_norm_(const Tensors& parameters, double max_norm, const GradNorm& total_norm,
+                           SourceLocation where) {
+  constexpr std::string_view op = "clip_grads_with_norm_";
+  check_clipping(op, max_norm, 2, where);
+  scale(gradients(parameters, op, where), max_norm, total_norm);
+}
+
+GradNorm clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_type,
+                         bool error_if_nonfinite, SourceLocation where) {
+  constexpr std::string_view op = "clip_grad_norm_";
+  check_clipping(op, max_norm, norm_type, where);
   const Tensors grads = gradients(parameters, op, where);
   if (grads.empty()) return GradNorm(0);
-  const NoGradGuard no_grad;
-  const Tensor norm = total_norm(grads, norm_type, error_if_nonfinite, where);
-  if (is_recorded()) {  // min(1, factor): the 1 changes nothing but a factor above 1
-    const Tensor factor = clamp(max_norm / (norm + 1e-6), {}, 1.0);
-    for (const Tensor& g : grads) g.mul_(to(factor, g.dtype()));
-    return {norm, where};
-  }
-  const double value = norm.item<double>(), factor = max_norm / (value + 1e-6);
-  if (!(factor >= 1))
-    for (const Tensor& g : grads) g.mul_(rounded(factor, g.dtype()));
-  return GradNorm(value);
+  const GradNorm norm = get_total_norm(grads, norm_type, error_if_nonfinite, where);
+  scale(grads, max_norm, norm);
+  return norm;
 }
 
 void clip_grad_value_(const Tensors& parameters, double clip_value, SourceLocation where) {

@@ -1,6 +1,7 @@
 // Clipping of gradients, in place. Sums are computed in double over chunks of fixed size, in a fixed order: the same
-// bits with any number of threads. Parameters without a gradient are skipped. Both functions can be recorded
-// (tracer/function/compile.h): then the norm is a node, and the rest is made of tensor functions.
+// bits with any number of threads. Parameters without a gradient are skipped; one whose gradient was used up in the
+// backward (optim/in_backward.h) is an Error(bad_argument). All can be recorded (tracer/function/compile.h): then the
+// norm is a node, and the rest is made of tensor functions.
 #pragma once
 
 #include "engine/tensor.h"
@@ -32,9 +33,19 @@ class GradNorm {
 GradNorm clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_type = 2,
                          bool error_if_nonfinite = false, SourceLocation where = SourceLocation::current());
 
+/// The norm of tensors: see total_norm(). Errors as of clip_grad_norm_.
+GradNorm get_total_norm(const Tensors& tensors, double norm_type = 2, bool error_if_nonfinite = false,
+                        SourceLocation where = SourceLocation::current());
+/// Scales all gradients together as clip_grad_norm_ does, by a norm that was computed before.
+void clip_grads_with_norm_(const Tensors& parameters, double max_norm, const GradNorm& total_norm,
+                           SourceLocation where = SourceLocation::current());
+
 /// Clamps every element of the gradients to [-clip_value, clip_value]. Error(bad_argument) for clip_value < 0.
 void clip_grad_value_(const Tensors& parameters, double clip_value,
                       SourceLocation where = SourceLocation::current());
+
+/// Error(bad_argument) for max_norm < 0 or norm_type <= 0.
+void check_clipping(std::string_view op, double max_norm, double norm_type, SourceLocation where);
 
 }  // namespace retrograd::optim
 #pragma GCC visibility pop

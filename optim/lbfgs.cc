@@ -47,6 +47,29 @@ void check(const LBFGSOptions& o, SourceLocation where) {
   if (o.history_size < 1) refuse("history_size", o.history_size, "at least 1");
 }
 
+void visit_options(void* options, detail::OptionVisitor& visitor) {
+  auto& o = *static_cast<LBFGSOptions*>(options);
+  visitor.numbers("lr", {&o.lr, 1}, ops::kNotNegative);
+  visitor.count("max_iter", o.max_iter, ops::Domain{1, ops::kUnlimited});
+  visitor.count("history_size", o.history_size, ops::Domain{1, ops::kUnlimited});
+  visitor.numbers("tolerance_grad", {&o.tolerance_grad, 1}, ops::kNotNegative);
+  visitor.numbers("tolerance_change", {&o.tolerance_change, 1}, ops::kNotNegative);
+  visitor.flag("maximize", o.maximize);
+  visitor.choice("line_search_fn", static_cast<int64_t>(o.line_search_fn));
+}
+
+// It is no update rule: this is for its options to be saved and loaded as those of a rule are.
+constexpr detail::RuleInfo kOptionsInfo = [] {
+  detail::RuleInfo info{};
+  info.name = kName;
+  info.visit = visit_options;
+  info.refuse = [](const void*) -> const char* { return nullptr; };
+  return info;
+}();
+constexpr std::string_view kMaxEval = "param_groups.0.max_eval";  // as PyTorch: the number in effect
+
+int64_t max_eval_of(const LBFGSOptions& o) { return o.max_eval.value_or(o.max_iter * 5 / 4); }
+
 }  // namespace
 
 LBFGS::LBFGS(Tensors params, LBFGSOptions given, SourceLocation where)
@@ -65,16 +88,7 @@ void LBFGS::step(SourceLocation where) {
 
 OptimizerParamGroup LBFGS::param_group(size_t index) {
   if (index > 0) fail(Category::bad_argument, kName, "there is one parameter group", {});
-  const auto visit = [](void* options, detail::OptionVisitor& visitor) {
-    auto& o = *static_cast<LBFGSOptions*>(options);
-    visitor.numbers("lr", {&o.lr, 1}, ops::kNotNegative);
-    visitor.count("max_iter", o.max_iter, ops::Domain{1, ops::kUnlimited});
-    visitor.count("history_size", o.history_size, ops::Domain{1, ops::kUnlimited});
-    visitor.numbers("tolerance_grad", {&o.tolerance_grad, 1}, ops::kNotNegative);
-    visitor.numbers("tolerance_change", {&o.tolerance_change, 1}, ops::kNotNegative);
-    visitor.flag("maximize", o.maximize);
-  };
-  return {kName, params_, initial_lr_, &options, visit};
+  return {kName, params_, initial_lr_, &options, visit_options};
 }
 
 double LBFGS::evaluate(const LossClosure& closure, Tensor* out) {
@@ -160,7 +174,7 @@ Tensor LBFGS::step(const LossClosure& closure, SourceLocation where) {
 }
 
 Tensor LBFGS::iterate(const LossClosure& closure) {
-  const int64_t max_eval = options.max_eval.value_or(options.max_iter * 5 / 4);
+  const int64_t max_eval = max_eval_of(options);
   State& s = state_;
   Tensor first;
   double loss = evaluate(closure, &first);
@@ -196,6 +210,9 @@ Tensor LBFGS::iterate(const LossClosure& closure) {
 
 StateDict LBFGS::state_dict() const {
   StateDict out;
+  LBFGSOptions present = options;
+  detail::save_options(out, 0, kOptionsInfo, &present, initial_lr_);
+  out.emplace(kMaxEval, scalar_tensor(max_eval_of(options), {kInt64}));
   if (state_.func_evals == 0) return out;
   out.emplace("0.func_evals", scalar_tensor(state_.func_evals, {kInt64}));
   out.emplace("0.n_iter", scalar_tensor(state_.n_iter, {kInt64}));
@@ -216,6 +233,11 @@ StateDict LBFGS::state_dict() const {
 void LBFGS::load_state_dict(const StateDict& state, SourceLocation where) {
   NoGradGuard no_grad;
   detail::SavedValues saved(state, "this optimizer", where);
+  LBFGSOptions loaded_options = options;
+  std::optional<double> loaded_initial_lr = initial_lr_;
+  detail::take_options(saved, 0, kOptionsInfo, &loaded_options, loaded_initial_lr);
+  if (const auto max_eval = saved.find_number<int64_t>(kMaxEval)) loaded_options.max_eval = max_eval;
+  check(loaded_options, where);
   int64_t numel = 0;
   for (const Tensor& p : params_) numel += p.numel();
   const auto take_vector = [&](const std::string& key) {
@@ -242,6 +264,8 @@ void LBFGS::load_state_dict(const StateDict& state, SourceLocation where) {
                               take_vector(fmt::format("0.old_stps.{}", i)),
                               saved.number(fmt::format("0.ro.{}", i))});
   saved.end();
+  options = loaded_options;
+  initial_lr_ = loaded_initial_lr;
   state_ = std::move(loaded);
 }
 

@@ -47,7 +47,7 @@ class LBFGS final : public Optimizer {
   size_t group_count() const override { return 1; }
   OptimizerParamGroup param_group(size_t index) override;
   Tensors parameters() const override { return params_; }
-  /// "0.d", "0.old_dirs.3" and so on: PyTorch's names, lists by number.
+  /// "param_groups.0.lr", "0.d", "0.old_dirs.3" and so on: PyTorch's names, lists by number.
   StateDict state_dict() const override;
   void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) override;
 

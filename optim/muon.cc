@@ -131,9 +131,9 @@ void step_others(std::span<const detail::ParamUpdate> updates, SourceLocation wh
 
 }  // namespace
 
-Tensor MuonRule::make_state(const Options& options, size_t state, const Tensor& param) {
+Tensor MuonRule::make_state(const Options& options, size_t state, const Tensor& param, ScalarType dtype) {
   if (is_matrix(options.use_muon, param) != (state == kMomentum)) return {};
-  return zeros(param.sizes(), {param.dtype(), param.device()});
+  return zeros(param.sizes(), {dtype, param.device()});
 }
 
 void MuonRule::factors_of(const Options& o, double step, const Tensor& param, double* f) {

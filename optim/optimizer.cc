@@ -6,8 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/runner.h"
+#include "ops/comparison.h"
+#include "ops/copy.h"
+#include "ops/random_ops.h"
 #include "ops/shape_ops.h"
+#include "ops/ternary.h"
 #include "optim/differentiable.h"
 #include "optim/param_state.h"
 
@@ -19,6 +24,7 @@ using detail::OptimizerData;
 using detail::ParamState;
 using detail::RuleInfo;
 using detail::StepInputs;
+using detail::UpdateMode;
 
 // The parameters of the groups, by group: a recorded step depends on them.
 struct Place {
@@ -186,26 +192,34 @@ class OnlyStep {
 };
 
 void check_all_options(const OptimizerData& data, SourceLocation where) {
-  for (size_t g = 0; g < data.groups->size(); ++g)
+  for (size_t g = 0; g < data.groups->size(); ++g) {
     detail::check_options(data.rule, data.groups->options(g), where);
+    const UpdateMode mode = data.groups->mode(g);
+    if (mode == UpdateMode()) continue;
+    for (const Tensor& param : data.groups->params(g)) detail::check_mode(mode, param, data.rule.name, where);
+  }
 }
 
-// What a recorded step depends on besides numbers: the structure, and which optional states there are.
+// What a recorded step depends on besides numbers: the structure, which optional states there are, and the mode. The step
+// is that after `further` ones.
 struct Form {
   uint32_t present;
   std::array<int64_t, detail::kMostStructure> structure;
+  UpdateMode mode;
+  int64_t replaced;  // tensors of the state: a recorded step uses those that it was recorded with
   friend bool operator==(const Form&, const Form&) = default;
 };
-Form form_of(const RuleInfo& rule, const void* options) {
-  StepInputs now;
-  rule.read(options, now);
-  return {rule.op ? rule.present(options) : 0, std::to_array(now.structure)};
+Form form_of(const OptimizerData& data, size_t group, const ParamState& state, int64_t further) {
+  const void* const options = data.groups->options(group);
+  return {data.rule.op ? data.rule.present(options) : 0,
+          std::to_array(state.next(data.rule, options, further).structure), data.groups->mode(group),
+          state.replaced};
 }
 
 // What the step of a parameter is given: the numbers of an elementwise rule, the factors of a composed one.
-void give(const RuleInfo& rule, const StepInputs& inputs, const Tensor& param, std::span<Scalar> out) {
+void give(const RuleInfo& rule, const StepInputs& inputs, const ParamState& state, std::span<Scalar> out) {
   double factors[LiveNumbers::kMost];
-  if (!rule.op) rule.factors_of(inputs, param, factors);
+  if (!rule.op) rule.factors_of(inputs, state.master.defined() ? state.master : state.param, factors);
   std::copy_n(rule.op ? inputs.numbers : factors, out.size(), out.begin());
 }
 
@@ -238,34 +252,38 @@ void give_recorded(const std::shared_ptr<OptimizerData>& data, size_t group, Par
     const std::shared_ptr<OptimizerData> lives = weak.lock();
     if (!lives)
       fail(Category::bad_argument, rule.name,
-           "a recorded function steps an optimizer that no longer exists. Hint: make it outside the function",
+           "a recorded function steps an optimizer that no longer exists. Hint: make it outside the "
+           "function, keep it "
+           "as long as the function is called, and reset() the function before it steps another",
            {});
     void* const options = lives->groups->options(group);
     detail::check_options(rule, options, {});
     unsettled->reserve(unsettled->size() + 1);  // before a step is counted
     unsettled->push_back(state.read_ahead(rule, options));
-    give(rule, unsettled->back(), state.param, now);
+    give(rule, unsettled->back(), state, now);
   };
   const auto settle = [weak, &rule, &state, unsettled, found_inf](std::span<const Number>, bool was_made) {
     const StepInputs inputs = unsettled->back();
     unsettled->pop_back();
-    if (!weak.expired()) state.settle(rule, inputs, was_made && !was_skipped(found_inf));
+    if (const auto lives = weak.lock()) state.settle(rule, inputs, was_made && !was_skipped(found_inf));
   };
-  const Form form = form_of(rule, data->groups->options(group));
-  const auto still_fits = [weak, &rule, group, places, form] {
+  const int64_t earlier = state.ahead;  // steps of the same recording
+  const Form form = form_of(*data, group, state, earlier);
+  const auto still_fits = [weak, group, &state, places, form, earlier] {
     const std::shared_ptr<OptimizerData> lives = weak.lock();
     if (!lives) return true;  // read() reports it
     if (places && !fits(*places, *lives->groups)) return false;
-    return group < lives->groups->size() && form_of(rule, lives->groups->options(group)) == form;
+    return group < lives->groups->size() && form_of(*lives, group, state, state.ahead + earlier) == form;
   };
   read_live_numbers(out, {read, settle, still_fits});
 }
 
-// The operands of an elementwise step but found_inf.
-std::vector<Tensor> operands_of(const RuleInfo& rule, const ParamState& state, uint32_t present) {
+// The operands of an elementwise rule.
+std::vector<Tensor> operands_of(const RuleInfo& rule, const ParamState& state, const Tensor& param,
+                                uint32_t present) {
   const size_t states = rule.states.size();
   std::vector<Tensor> operands(states + 2);
-  operands[0] = state.param;
+  operands[0] = param;
   for (size_t i = 0; i < states; ++i)
     if (!((rule.op->optional & ~present) >> (i + 1) & 1)) operands[i + 1] = state.states[i];
   operands[states + 1] = contiguous(state.param.grad());
@@ -279,7 +297,7 @@ Tensor step_differentiably(const RuleInfo& rule, ParamState& state, const StepIn
   EnableGradGuard enable_grad;
   Tensor next = state.param;
   if (rule.op) {
-    const std::vector<Tensor> operands = operands_of(rule, state, present);
+    const std::vector<Tensor> operands = operands_of(rule, state, state.param, present);
     const std::vector<Tensor> results = detail::differentiable_step(rule.op)(inputs, operands);
     next = results[0];
     for (size_t i = 0; i + 1 < results.size(); ++i)
@@ -288,7 +306,7 @@ Tensor step_differentiably(const RuleInfo& rule, ParamState& state, const StepIn
     std::vector<std::pair<Tensor, Tensor>> changes;
     detail::ParamUpdate update{
         state.param, state.param.grad(), state.states, {}, inputs.structure, 0, {}, &changes, {}};
-    give(rule, inputs, state.param, {update.factors.data(), rule.factors});
+    give(rule, inputs, state, {update.factors.data(), rule.factors});
     rule.update({&update, 1}, where);
     for (const auto& [target, value] : changes) {
       if (target.get() == state.param.get()) next = value;
@@ -309,24 +327,63 @@ class Updates {
   }
 
   void add(size_t group, ParamState& state, const StepInputs& inputs, uint32_t present,
-           std::span<const Scalar> given) {
-    steps_.push_back({&state, inputs});
+           const UpdateMode& mode, std::span<const Scalar> given) {
+    const Tensor wide = wide_param(state, mode), &param = wide.defined() ? wide : state.param;
+    steps_.push_back({&state, inputs, wide});
     if (!rule_.op) {
-      const Tensor grad = contiguous(state.param.grad());
-      detail::ParamUpdate update{state.param, grad,       state.states, {}, nullptr,
-                                 group,       found_inf_, nullptr,      {}};
+      const Tensor grad = to(contiguous(state.param.grad()), param.dtype());
+      detail::ParamUpdate update{param, grad, state.states, {}, nullptr, group, found_inf_, nullptr, {}};
       std::ranges::copy(given, update.factors.begin());
       composed_.push_back(std::move(update));
       return;
     }
     bool flags[detail::kMostStructure];
     std::copy_n(inputs.structure, rule_.structure, flags);
-    elementwise_->add(operands_of(rule_, state, present), given, {flags, rule_.structure});
+    elementwise_->add(operands_of(rule_, state, param, present), given, {flags, rule_.structure},
+                      state.master);
   }
 
   void run() {
-    const auto done = [&](size_t i) { steps_[i].state->advance(rule_, steps_[i].inputs); };
-    if (rule_.op) return elementwise_->run(done);
+    if (rule_.op)
+      elementwise_->run([&](size_t i) { done(i); });
+    else
+      run_composed();
+    if (recorded_function())
+      for (const Step& s : steps_) round(s);
+  }
+
+ private:
+  struct Step {
+    ParamState* state;
+    StepInputs inputs;
+    Tensor
+        wide;  // is updated in place of the parameter, which is then rounded; undefined: the parameter itself is
+  };
+
+  // In the step of an elementwise rule the op itself follows what has been written to the parameter.
+  Tensor wide_param(const ParamState& state, const UpdateMode& mode) const {
+    if (!mode.is_wide(state.param) || (rule_.op && mode.master_weights)) return {};
+    if (mode.stochastic_rounding) return to(state.param, kFloat32);
+    const Tensor &param = state.param, &master = state.master;
+    master.copy_(where(eq(param, to(master, param.dtype())), master, to(param, kFloat32)));
+    return master;
+  }
+
+  void round(const Step& s) const {
+    const Tensor& param = s.state->param;
+    if (!s.wide.defined()) return;
+    if (s.wide.get() == s.state->master.get())
+      param.copy_(s.wide);
+    else
+      fill_stochastic_round(param, s.wide, where_);
+  }
+
+  void done(size_t i) {
+    round(steps_[i]);
+    steps_[i].state->advance(rule_, steps_[i].inputs);
+  }
+
+  void run_composed() {
     size_t made = 0;
     for (size_t i = 0; i < composed_.size(); ++i) {
       composed_[i].structure = steps_[i].inputs.structure;
@@ -341,18 +398,38 @@ class Updates {
     }
   }
 
- private:
-  struct Step {
-    ParamState* state;
-    StepInputs inputs;
-  };
-
   const RuleInfo& rule_;
   const Tensor found_inf_;
   const SourceLocation where_;
   std::vector<Step> steps_;
   std::optional<ops::UpdateList> elementwise_;
   std::vector<detail::ParamUpdate> composed_;
+};
+
+// The same for updates of temporary float32 values, of which there are those of one parameter at a time.
+class UpdatesOneByOne {
+ public:
+  UpdatesOneByOne(const RuleInfo& rule, const Tensor& found_inf, SourceLocation where)
+      : rule_(rule), found_inf_(found_inf), where_(where) {}
+
+  template <class... Args>
+  void run(Args&&... args) {
+    try {
+      Updates one(rule_, found_inf_, where_);
+      one.add(std::forward<Args>(args)...);
+      one.run();
+    } catch (Exception& e) {
+      if (made_ > 0) e.add_context(fmt::format("when {} parameters had been updated", made_));
+      throw;
+    }
+    ++made_;
+  }
+
+ private:
+  const RuleInfo& rule_;
+  const Tensor found_inf_;
+  const SourceLocation where_;
+  size_t made_ = 0;
 };
 
 // The same parameters and options, and state of its own.
@@ -365,6 +442,7 @@ std::shared_ptr<OptimizerData> copy_of(const OptimizerData& data) {
     state.ahead = 0;
     for (Tensor& s : state.states)
       if (s.defined()) s = clone(s);
+    if (state.master.defined()) state.master = clone(state.master);
   }
   return copy;
 }
@@ -373,7 +451,6 @@ std::shared_ptr<OptimizerData> copy_of(const OptimizerData& data) {
 
 RuleOptimizer::RuleOptimizer(const RuleInfo& rule, std::unique_ptr<Groups> groups, SourceLocation where)
     : data_(std::make_shared<OptimizerData>(rule, std::move(groups))) {
-  check_all_options(*data_, where);
   follow_groups(where);
 }
 
@@ -420,16 +497,17 @@ void RuleOptimizer::follow_groups(SourceLocation where) {
   std::vector<bool> differentiable;
   for (size_t g = 0; g < data.groups->size(); ++g)
     differentiable.insert(differentiable.end(), data.groups->params(g).size(),
-                          data.groups->is_differentiable(g));
+                          data.groups->mode(g).differentiable);
   detail::check_params(parameters(), data.rule.name, where, differentiable);
+  check_all_options(data, where);
   auto places = std::make_shared<Places>();
   for (size_t g = 0; g < data.groups->size(); ++g) {
     const void* const options = data.groups->options(g);
+    const UpdateMode mode = data.groups->mode(g);
     for (const Tensor& param : data.groups->params(g)) {
       places->push_back({g, param.get()});
       const auto [entry, is_new] = data.states.try_emplace(param.get(), data.rule, options, param);
-      if (is_new && param.requires_grad())
-        entry->second.make(data.rule, options, data.groups->is_differentiable(g));
+      if (is_new && param.requires_grad()) entry->second.make(data.rule, options, mode);
     }
   }
   data.places = std::move(places);
@@ -446,21 +524,23 @@ void RuleOptimizer::update(const Tensor& found_inf, SourceLocation where) {
   const RuleInfo& rule = data.rule;
   const OnlyStep only(data, where);
   NoGradGuard no_grad;
-  check_all_options(data, where);
+  const retrograd::detail::AutocastOff no_casts;
   follow_groups(where);
+  check_all_options(data, where);
   const bool is_recorded = Emitter::current().values() == Emitter::Values::of_function;
   Updates updates(rule, found_inf, where);
+  UpdatesOneByOne alone(rule, found_inf, where);
   std::shared_ptr<const Places> places = data.places;  // a recorded step checks them once
   for (size_t g = 0; g < data.groups->size(); ++g)
     for (Tensor& param : data.groups->params(g)) {
       if (!param.grad().defined()) continue;
       const void* const options = data.groups->options(g);
-      const bool is_differentiable = data.groups->is_differentiable(g);
+      const UpdateMode mode = data.groups->mode(g);
       ParamState& state = data.state_of(param);
-      state.make(rule, options, is_differentiable);  // options may require more than when it was made
-      const StepInputs inputs = state.next(rule, options);
+      state.make(rule, options, mode);  // options may require more than when it was made
+      const StepInputs inputs = state.next(rule, options, is_recorded ? state.ahead : 0);
       const uint32_t present = rule.op ? rule.present(options) : 0;
-      if (is_differentiable) {
+      if (mode.differentiable) {
         data.replace(param, step_differentiably(rule, state, inputs, present, where));
         continue;
       }
@@ -469,8 +549,11 @@ void RuleOptimizer::update(const Tensor& found_inf, SourceLocation where) {
       if (is_recorded)
         give_recorded(data_, g, state, std::exchange(places, nullptr), found_inf, used);
       else
-        give(rule, inputs, param, used);
-      updates.add(g, state, inputs, present, used);
+        give(rule, inputs, state, used);
+      if (mode.is_wide(param) && mode.stochastic_rounding)
+        alone.run(g, state, inputs, present, mode, used);
+      else
+        updates.add(g, state, inputs, present, mode, used);
     }
   updates.run();
 }

@@ -19,10 +19,10 @@
 // A parameter without a gradient is skipped, including its state, as in PyTorch; so parameters may be frozen. The
 // options and parameters in param_groups() may be changed between steps. A parameter keeps its state in any group, and
 // also while it is in none; a new one begins without state. A recorded step follows such changes, if necessary by
-// another recording. The optimizer must outlive the recorded function: a run after that is an error. A copy has the same
+// another recording. It does not keep the optimizer alive: a run without it is an error. A copy has the same
 // parameters, and state of its own.
 // Limits: parameters are float32, float64, bfloat16 or float16 and contiguous; the optimizer writes their memory. State
-// has the parameter's dtype. Only one thread at a time may use an optimizer; two that step it at the same time are an
+// has the parameter's dtype unless a group says otherwise (ParamGroup). Only one thread at a time may use an optimizer; two that step it at the same time are an
 // error.
 // Start reading at RuleOptimizer::step in optim/optimizer.cc, then a rule, ops/optimizers/sgd.h.
 #pragma once
@@ -114,6 +114,13 @@ struct ParamGroup {
   /// writes to nothing: the group has new tensors in `params` afterwards. Parameters need not be leaves. Not recorded, since
   /// numbers would be constants.
   bool differentiable = false;
+  /// For parameters of 16 bits; others are updated as without these. The state is float32, and:
+  /// A step updates float32 values of the parameters, which the optimizer keeps ("master_param" in its state_dict()), and
+  /// rounds them. What else writes a parameter is followed: see ops/optimizer_steps.h.
+  bool master_weights = false;
+  /// A step computes in float32 and rounds the result at random, right on average (stochastic_round()): small changes are
+  /// not lost, without memory for them. bfloat16 only.
+  bool stochastic_rounding = false;
 };
 
 namespace detail {
@@ -126,7 +133,7 @@ class Groups {
   virtual Tensors& params(size_t group) = 0;
   virtual void* options(size_t group) = 0;
   virtual std::optional<double>& initial_lr(size_t group) = 0;
-  virtual bool is_differentiable(size_t group) const = 0;
+  virtual UpdateMode mode(size_t group) const = 0;
   virtual std::unique_ptr<Groups> copy() const = 0;
   virtual std::unique_ptr<Groups> none() const = 0;
   virtual void remove(size_t group) = 0;
@@ -141,7 +148,9 @@ struct GroupsOf final : Groups {
   Tensors& params(size_t group) override { return list[group].params; }
   void* options(size_t group) override { return &list[group].options; }
   std::optional<double>& initial_lr(size_t group) override { return list[group].initial_lr; }
-  bool is_differentiable(size_t group) const override { return list[group].differentiable; }
+  UpdateMode mode(size_t group) const override {
+    return {list[group].differentiable, list[group].master_weights, list[group].stochastic_rounding};
+  }
   std::unique_ptr<Groups> copy() const override { return std::make_unique<GroupsOf>(list); }
   std::unique_ptr<Groups> none() const override {
     return std::make_unique<GroupsOf>(std::vector<ParamGroup<Options>>());

@@ -7,10 +7,12 @@
 
 #include "ops/optimizers/rules.h"
 #include "optim/adafactor.h"
+#include "optim/adam8bit.h"
 #include "optim/lbfgs.h"
 #include "optim/muon.h"
 #include "optim/optimizer.h"
 #include "optim/schedule_free.h"
+#include "optim/soap.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::optim {
@@ -30,6 +32,9 @@ using Lion = OptimizerOf<ops::Lion>;
 using AdEMAMix = OptimizerOf<ops::AdEMAMix>;
 using Adafactor = OptimizerOf<AdafactorRule>;
 using Muon = OptimizerOf<MuonRule>;
+using SOAP = OptimizerOf<SOAPRule>;
+using Adam8bit = OptimizerOf<Adam8bitRule<false>>;
+using AdamW8bit = OptimizerOf<Adam8bitRule<true>>;
 
 using SGDOptions = SGD::Options;
 using AdamOptions = Adam::Options;
@@ -47,6 +52,9 @@ using AdEMAMixOptions = AdEMAMix::Options;
 using AdamWScheduleFreeOptions = AdamWScheduleFree::Options;
 using AdafactorOptions = Adafactor::Options;
 using MuonOptions = Muon::Options;
+using SOAPOptions = SOAP::Options;
+using Adam8bitOptions = Adam8bit::Options;
+using AdamW8bitOptions = AdamW8bit::Options;
 
 }  // namespace retrograd::optim
 #pragma GCC visibility pop

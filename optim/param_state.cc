@@ -18,12 +18,23 @@ namespace {
 // The largest step count that a double represents exactly; numbers that depend on the step are computed in double.
 constexpr int64_t kMostSteps = int64_t{1} << 53;
 
+constexpr std::string_view kMaster = "master_param";
+
 std::string key_of(size_t index, std::string_view name) { return fmt::format("{}.{}", index, name); }
 
 Kept first_kept(const RuleInfo& rule, const void* options) {
   Kept kept{};
   for (size_t k = 0; k < rule.kept.size(); ++k) kept[k] = rule.kept_at_first(options, static_cast<int>(k));
   return kept;
+}
+
+StepInputs inputs_of(const RuleInfo& rule, const void* options, int64_t step, const Kept& kept) {
+  StepInputs inputs;
+  rule.read(options, inputs);
+  inputs.numbers[rule.step] = static_cast<double>(step);
+  std::copy_n(kept.begin(), rule.kept.size(), inputs.numbers + rule.step + 1);
+  if (rule.variant) inputs.structure[rule.structure] = rule.variant(inputs);
+  return inputs;
 }
 
 class OptionChecks final : public OptionVisitor {
@@ -68,34 +79,51 @@ void ParamUpdate::set(const Tensor& target, const Tensor& value) const {
 ParamState::ParamState(const RuleInfo& rule, const void* options, const Tensor& param)
     : param(param), kept(first_kept(rule, options)), kept_ahead(kept) {}
 
-void ParamState::make(const RuleInfo& rule, const void* options, bool is_differentiable) {
-  for (size_t i = 0; i < rule.states.size(); ++i) {
-    if (states[i].defined()) continue;
-    if (is_differentiable) {
-      EnableGradGuard enable_grad;
-      states[i] = rule.make_state(options, i, param);
-    } else {
-      const Emitter::Scope now(eager_runner());
-      NoGradGuard no_grad;
-      states[i] = rule.make_state(options, i, param);
+void ParamState::make(const RuleInfo& rule, const void* options, const UpdateMode& mode) {
+  const bool is_wide = mode.is_wide(param);
+  const ScalarType dtype = is_wide ? kFloat32 : param.dtype();
+  const auto make = [&] {
+    for (size_t i = 0; i < rule.states.size(); ++i) {
+      const ScalarType wanted = rule.state_dtype(i, param, dtype);
+      if (!states[i].defined())
+        states[i] = rule.make_state(options, i, param, wanted);
+      else if (states[i].dtype() != wanted)
+        states[i] = to(states[i], wanted), ++replaced;
     }
+    const bool keeps_master = is_wide && mode.master_weights;
+    if (keeps_master && !master.defined()) master = to(param, kFloat32);
+    if (!keeps_master && master.defined()) master = {}, ++replaced;
+  };
+  if (mode.differentiable) {
+    EnableGradGuard enable_grad;
+    make();
+  } else {
+    const Emitter::Scope now(eager_runner());
+    NoGradGuard no_grad;
+    make();
   }
 }
 
-StepInputs ParamState::next(const RuleInfo& rule, const void* options) const {
-  StepInputs inputs;
-  rule.read(options, inputs);
-  inputs.numbers[rule.step] = static_cast<double>(step + 1);
-  std::copy_n(kept.begin(), rule.kept.size(), inputs.numbers + rule.step + 1);
-  return inputs;
+void check_mode(const UpdateMode& mode, const Tensor& param, std::string_view optimizer,
+                SourceLocation where) {
+  if (!mode.is_wide(param)) return;
+  if (mode.differentiable + mode.master_weights + mode.stochastic_rounding > 1)
+    fail(Category::bad_argument, optimizer,
+         "of differentiable, master_weights and stochastic_rounding a group may have one", where);
+  if (mode.stochastic_rounding && param.dtype() != kBFloat16)
+    fail(Category::dtype_mismatch, optimizer,
+         fmt::format("stochastic rounding gives bfloat16, a parameter is {}. Hint: master_weights",
+                     describe(param)),
+         where);
+}
+
+StepInputs ParamState::next(const RuleInfo& rule, const void* options, int64_t further) const {
+  return inputs_of(rule, options, step + further + 1, kept);
 }
 
 StepInputs ParamState::read_ahead(const RuleInfo& rule, const void* options) {
   if (ahead == 0) kept_ahead = kept;
-  StepInputs inputs;
-  rule.read(options, inputs);
-  inputs.numbers[rule.step] = static_cast<double>(step + ++ahead);
-  std::copy_n(kept_ahead.begin(), rule.kept.size(), inputs.numbers + rule.step + 1);
+  const StepInputs inputs = inputs_of(rule, options, step + ++ahead, kept_ahead);
   rule.advance(inputs, kept_ahead.data());
   return inputs;
 }
@@ -145,6 +173,7 @@ void save_state(StateDict& out, size_t index, const RuleInfo& rule, const ParamS
   const bool is_filled = state.is_filled(rule);
   if (!is_filled && state.step == 0) return;  // as if it did not exist yet
   out.emplace(key_of(index, "step"), scalar_tensor(state.step, {kInt64}));
+  if (state.master.defined()) out.emplace(key_of(index, kMaster), state.master);
   if (!is_filled) return;
   for (size_t i = 0; i < rule.states.size(); ++i)
     if (state.states[i].defined()) out.emplace(key_of(index, rule.states[i]), state.states[i]);
@@ -244,6 +273,7 @@ LoadedState take_state(SavedValues& saved, size_t index, const RuleInfo& rule, c
   for (size_t i = 0; i < rule.states.size(); ++i)
     loaded.states[i] =
         find_like(saved, key_of(index, rule.states[i]), now.states[i].defined() ? now.states[i] : now.param);
+  if (now.master.defined()) loaded.master = find_like(saved, key_of(index, kMaster), now.master);
   const std::string key = key_of(index, "step");
   const std::optional<int64_t> step = saved.find_number<int64_t>(key);
   if (step && (*step < 0 || *step >= kMostSteps))
@@ -273,11 +303,12 @@ void take_over(ParamState& now, const LoadedState& loaded, const RuleInfo& rule,
       state = loaded.states[i];
     else if (loaded.states[i].defined())
       state.copy_(loaded.states[i]);
-    else if (const Tensor first = rule.make_state(options, i, now.param); first.defined())
+    else if (const Tensor first = rule.make_state(options, i, now.param, state.dtype()); first.defined())
       state.copy_(first);
     else
       state.zero_();  // an option that it belongs to is off
   }
+  if (loaded.master.defined()) now.master.copy_(loaded.master);
   now.step = loaded.step;
   now.kept_at = static_cast<double>(loaded.step);
   now.kept = loaded.kept.value_or(first_kept(rule, options));

@@ -20,12 +20,15 @@ struct ParamState {
   int64_t ahead = 0;                       // further steps whose numbers recorded functions have read
   Kept kept_ahead{};                       // after these
   std::array<Tensor, kMostStates> states;  // undefined: not made
+  Tensor master;                           // the parameter in float32; undefined: not kept
+  int64_t replaced = 0;                    // how many times other tensors took the place of these
 
   ParamState(const RuleInfo& rule, const void* options, const Tensor& param);
-  /// Makes the states that the options require: not recorded, and without a history unless for differentiable steps.
-  void make(const RuleInfo& rule, const void* options, bool is_differentiable);
-  /// Of the next step.
-  StepInputs next(const RuleInfo& rule, const void* options) const;
+  /// Makes what the options and the mode require and converts what has another dtype: not recorded, and without a history
+  /// unless for differentiable steps.
+  void make(const RuleInfo& rule, const void* options, const UpdateMode& mode);
+  /// Of the next step, or of that after further steps.
+  StepInputs next(const RuleInfo& rule, const void* options, int64_t further = 0) const;
   /// Of the step after those that are ahead, which then includes it.
   StepInputs read_ahead(const RuleInfo& rule, const void* options);
   /// A step ahead was made, with these inputs, or was not. Later ones are settled first.
@@ -36,6 +39,9 @@ struct ParamState {
   bool is_filled(const RuleInfo& rule) const { return rule.is_filled(step, kept.data()); }
 };
 
+/// Error(bad_argument) for modes that exclude each other, Error(dtype_mismatch) for one that the parameter cannot have.
+void check_mode(const UpdateMode& mode, const Tensor& param, std::string_view optimizer,
+                SourceLocation where);
 /// Error unless each is contiguous, of a dtype that can be updated, a leaf but in `differentiable` steps, and listed once.
 void check_params(const Tensors& params, std::string_view optimizer, SourceLocation where,
                   const std::vector<bool>& differentiable = {});
@@ -55,6 +61,7 @@ void take_options(SavedValues& saved, size_t index, const RuleInfo& rule, void* 
 /// The state of one parameter from a dictionary.
 struct LoadedState {
   std::array<Tensor, kMostStates> states;
+  Tensor master;
   int64_t step = 0;
   std::optional<Kept> kept;
 

@@ -3,7 +3,8 @@
 // A rule is elementwise, with an op and kernels (ops/optimizers/rule.h), or composed: a struct with Options, state and an
 // update() that is made of tensor functions (optim/adafactor.h is an example). Options are passed as `void*`; they are
 // those of the rule. Options that are numbers may change from step to step; all others are structure: a recorded step
-// that finds them changed is recorded again.
+// that finds them changed is recorded again. A composed rule whose steps are not all made of the same operations has a
+// variant() that tells them apart by the number of the step; it is structure as well.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::optim::detail {
 
-inline constexpr size_t kMostStates = 6, kMostKept = 2, kMostStructure = 8;
+inline constexpr size_t kMostStates = 10, kMostKept = 2, kMostStructure = 8;
 using Kept = std::array<double, kMostKept>;
 
 /// Is called for each option: a number or a list of numbers, a flag, a count, or a choice, which is an enum.
@@ -31,7 +32,19 @@ class OptionVisitor {
   ~OptionVisitor() = default;
 };
 
-/// The attributes of a parameter's step: the options that are numbers, the step, the kept numbers; and the structure.
+/// How the parameters of a group are updated: see ParamGroup (optim/optimizer.h).
+struct UpdateMode {
+  bool differentiable = false, master_weights = false, stochastic_rounding = false;
+  friend bool operator==(const UpdateMode&, const UpdateMode&) = default;
+
+  /// Whether the step of a parameter is that of float32 values.
+  bool is_wide(const Tensor& param) const {
+    return (master_weights || stochastic_rounding) && element_size(param.dtype()) == 2;
+  }
+};
+
+/// The attributes of a parameter's step: the options that are numbers, the step, the kept numbers; and the structure,
+/// after which a rule with variants has that of the step.
 struct StepInputs {
   double numbers[LiveNumbers::kMost];
   int64_t structure[kMostStructure] = {};
@@ -68,8 +81,10 @@ struct RuleInfo {
   /// The numbers before `step`, and the structure.
   void (*read)(const void* options, StepInputs& to);
   const char* (*refuse)(const void* options);
-  /// A new state; undefined where the parameter needs none.
-  Tensor (*make_state)(const void* options, size_t state, const Tensor& param);
+  /// The dtype of a state, for a step in `dtype`.
+  ScalarType (*state_dtype)(size_t state, const Tensor& param, ScalarType dtype);
+  /// A new state of a dtype; undefined where the parameter needs none.
+  Tensor (*make_state)(const void* options, size_t state, const Tensor& param, ScalarType dtype);
   double (*kept_at_first)(const void* options, int number);
   /// `kept` after a step with these inputs.
   void (*advance)(const StepInputs& inputs, double* kept);
@@ -80,8 +95,10 @@ struct RuleInfo {
   const OpInfo* op;
   uint32_t (*present)(const void* options);
 
-  // Composed rules: what a step computes once on the host, and the step of some parameters.
+  // Composed rules: what a step computes once on the host, and the step of some parameters. `variant` is null where all
+  // steps are made of the same operations.
   size_t factors;
+  int64_t (*variant)(const StepInputs& inputs);
   void (*factors_of)(const StepInputs& inputs, const Tensor& param, double* factors);
   void (*update)(std::span<const ParamUpdate> updates, SourceLocation where);
 };
@@ -161,20 +178,26 @@ typename Rule::Options options_of(const StepInputs& from) {
 }
 
 template <class Rule>
-Tensor make_full_state(const void* options, size_t state, const Tensor& param) {
+Tensor make_full_state(const void* options, size_t state, const Tensor& param, ScalarType dtype) {
   const auto& o = *static_cast<const typename Rule::Options*>(options);
   const int operand = static_cast<int>(state) + 1;
   if ((Rule::optional & ~Rule::present(o)) >> operand & 1) return {};
-  if (Rule::begins_at_param(operand)) return clone(param);
-  return full(param.sizes(), Rule::initial(o, operand), {param.dtype(), param.device()});
+  if (Rule::begins_at_param(operand)) return param.dtype() == dtype ? clone(param) : to(param, dtype);
+  return full(param.sizes(), Rule::initial(o, operand), {dtype, param.device()});
 }
+
+template <class Rule>
+inline constexpr bool has_variants = requires(const typename Rule::Options& options) {
+  Rule::variant(options, 1.0);
+};
 
 template <class Rule>
 constexpr RuleInfo make_rule_info() {
   using Options = typename Rule::Options;
   using Names = ops::StepNames<Rule>;
   static_assert(RuleNames<Rule>::states.size() <= kMostStates && RuleNames<Rule>::kept.size() <= kMostKept);
-  static_assert(Names::numbers <= LiveNumbers::kMost && Names::structure <= kMostStructure);
+  static_assert(Names::numbers <= LiveNumbers::kMost &&
+                Names::structure + has_variants<Rule> <= kMostStructure);
   RuleInfo info{};
   info.name = Rule::name;
   info.states = RuleNames<Rule>::states;
@@ -190,6 +213,10 @@ constexpr RuleInfo make_rule_info() {
   info.advance = [](const StepInputs& inputs, double* kept) {
     Rule::advance(options_of<Rule>(inputs), inputs.numbers[Names::step], kept);
   };
+  if constexpr (requires { &Rule::state_dtype; })
+    info.state_dtype = Rule::state_dtype;
+  else
+    info.state_dtype = [](size_t, const Tensor&, ScalarType dtype) { return dtype; };
   info.is_filled = [](int64_t steps, const double* kept) { return Rule::is_filled(steps, kept); };
   info.resume = [](bool has_states, double* kept) { Rule::resume(has_states, kept); };
   if constexpr (is_elementwise<Rule>) {
@@ -203,8 +230,12 @@ constexpr RuleInfo make_rule_info() {
       Rule::factors_of(options_of<Rule>(inputs), inputs.numbers[Names::step], param, factors);
     };
     info.update = Rule::update;
-    info.make_state = [](const void* o, size_t state, const Tensor& param) {
-      return Rule::make_state(*static_cast<const Options*>(o), state, param);
+    if constexpr (has_variants<Rule>)
+      info.variant = [](const StepInputs& inputs) {
+        return Rule::variant(options_of<Rule>(inputs), inputs.numbers[Names::step]);
+      };
+    info.make_state = [](const void* o, size_t state, const Tensor& param, ScalarType dtype) {
+      return Rule::make_state(*static_cast<const Options*>(o), state, param, dtype);
     };
   }
   return info;

@@ -7,12 +7,15 @@
 namespace bench {
 namespace {
 
-// Layers in the dtype of their input.
+// A parameter for an op on x: in the dtype of x, unless autocast decides.
+rg::Tensor beside(const rg::Tensor& x, const rg::Tensor& parameter) {
+  return rg::is_autocast_enabled() ? parameter : parameter.to(x.dtype());
+}
 rg::Tensor linear(const rg::nn::Linear& layer, const rg::Tensor& x) {
-  return rg::linear(x, layer.weight.to(x.dtype()), layer.bias.to(x.dtype()));
+  return rg::linear(x, beside(x, layer.weight), beside(x, layer.bias));
 }
 rg::Tensor norm(const rg::nn::LayerNorm& layer, const rg::Tensor& x) {
-  return rg::layer_norm(x, {x.size(-1)}, layer.weight.to(x.dtype()), layer.bias.to(x.dtype()));
+  return rg::layer_norm(x, {x.size(-1)}, beside(x, layer.weight), beside(x, layer.bias));
 }
 
 class Mlp : public Model {

@@ -10,7 +10,8 @@
 //
 // Parameters are float32, and so are their gradients and the state of an optimizer. In a 16-bit dtype everything in
 // between is computed in that dtype: each parameter is rounded where it is used, except for the rows of an embedding,
-// which are looked up first. Reductions inside ops, including those of the norms and the loss, sum in float32.
+// which are looked up first. Reductions inside ops, including those of the norms and the loss, sum in float32. Under
+// autocast a float32 model passes its parameters as they are.
 #pragma once
 
 #include <memory>

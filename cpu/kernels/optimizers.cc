@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t kLeastChunk = 1 << 13, kMostChunk = 1 << 18;  // elements
 constexpr int64_t kAlign = 64;
+constexpr int64_t kTile = 512;
 
 // Enough chunks to distribute, but as long as possible, since a chunk reads as many streams from memory as there are
 // tensors in a step.
@@ -69,46 +70,110 @@ class Steps {
   std::vector<int64_t> begins_;
 };
 
-// Steps of T, or of 16 bits, which are computed in float: f(operands, results, begin, end) for pieces of tensors in
-// place, or for tiles of them. Null if there is none; a result has the number of its operand.
-template <class T, class F>
-void for_elements(const Call& call, TensorImpl* const* outputs, const F& f) {
-  constexpr size_t kMost = ops::OptimizerFormulas::inputs;
-  constexpr int64_t kTile = 512;
-  const auto arity = static_cast<size_t>(call.op->arity) - 1;  // without found_inf
-  const ScalarType dtype = call.operands[0]->dtype();
-  const auto load = convert_table<T>().load[static_cast<int>(dtype)];
-  const auto store = convert_table<T>().store[static_cast<int>(dtype)];
-  const int64_t size = static_cast<int64_t>(element_size(dtype));
-  const auto at = [size](TensorImpl* x, int64_t i) { return static_cast<std::byte*>(x->data()) + i * size; };
-  const auto piece = [&](TensorImpl* const* in, TensorImpl* const* out, int64_t begin, int64_t end) {
-    T *x[kMost] = {}, *y[kMost] = {};
-    TensorImpl* results[kMost] = {};  // by operand: the call has none for absent ones
-    for (size_t k = 0; k + 1 < arity; ++k)
-      if (in[k]) results[k] = *out++;
-    if (in[arity] && *static_cast<const float*>(in[arity]->data()) != 0) {
-      for (size_t k = 0; k + 1 < arity; ++k)
-        if (in[k] && in[k]->data() != results[k]->data())
-          std::memcpy(at(results[k], begin), at(in[k], begin), static_cast<size_t>((end - begin) * size));
-      return;
-    }
-    if (size == sizeof(T)) {
-      for (size_t k = 0; k < arity; ++k) x[k] = memory<T>(in[k]);
-      for (size_t k = 0; k + 1 < arity; ++k) y[k] = memory<T>(results[k]);
-      return f(x, y, begin, end);
-    }
-    T tiles[kMost][kTile];
-    for (size_t k = 0; k < arity; ++k) x[k] = y[k] = in[k] ? tiles[k] : nullptr;
+// The values that a step begins with, n from `first` on: the master's where it rounds to the parameter's, else those.
+void load_masters(const TensorImpl& param, const TensorImpl& master, int64_t first, int64_t n, float* to) {
+  const auto dtype = static_cast<int>(param.dtype());
+  const uint16_t* const narrow = static_cast<const uint16_t*>(param.data()) + first;
+  const float* const wide = static_cast<const float*>(master.data()) + first;
+  uint16_t rounded[kTile];
+  convert_table<float>().load[dtype](narrow, 1, n, to);
+  convert_table<float>().store[dtype](wide, n, rounded, 1);
+  for (int64_t i = 0; i < n; ++i) to[i] = rounded[i] == narrow[i] ? wide[i] : to[i];
+}
+
+// One step of a call: its tensors, without numbers.
+struct StepTensors {
+  static constexpr size_t kMost = ops::OptimizerFormulas::inputs;
+
+  TensorImpl* in[kMost] = {};   // by the rule's operand; null if there is none
+  TensorImpl* out[kMost] = {};  // of the same number; the gradient has none
+  TensorImpl *master = nullptr, *new_master = nullptr;
+  const TensorImpl* found_inf;
+  size_t inputs;
+
+  StepTensors(TensorImpl* const* operands, TensorImpl* const* results, size_t inputs)
+      : master(operands[inputs - 1]), found_inf(operands[inputs + 1]), inputs(inputs) {
+    for (size_t k = 0; k + 1 < inputs; ++k)
+      if ((in[k] = operands[k])) out[k] = *results++;
+    in[inputs - 1] = operands[inputs];
+    if (master) new_master = *results;
+  }
+
+  bool is_skipped() const { return found_inf && *static_cast<const float*>(found_inf->data()) != 0; }
+  // All values stay.
+  void keep(int64_t begin, int64_t end) const {
+    const auto copy = [&](const TensorImpl* from, TensorImpl* to) {
+      const auto size = static_cast<int64_t>(from ? element_size(from->dtype()) : 0);
+      if (from && from->data() != to->data())
+        std::memcpy(static_cast<std::byte*>(to->data()) + begin * size,
+                    static_cast<const std::byte*>(from->data()) + begin * size,
+                    static_cast<size_t>((end - begin) * size));
+    };
+    for (size_t k = 0; k + 1 < inputs; ++k) copy(in[k], out[k]);
+    copy(master, new_master);
+  }
+};
+
+// The elements of T in place, all others in tiles of T.
+template <class T>
+class Tiles {
+ public:
+  explicit Tiles(const StepTensors& step) : step_(step) {}
+
+  /// f(operands, results, 0, number) for tiles of [begin, end).
+  template <class F>
+  void run(int64_t begin, int64_t end, const F& f) {
     for (int64_t first = begin; first < end; first += kTile) {
       const int64_t n = std::min(kTile, end - first);
-      for (size_t k = 0; k < arity; ++k)
-        if (in[k]) load(at(in[k], first), 1, n, tiles[k]);
+      T *x[StepTensors::kMost] = {}, *y[StepTensors::kMost] = {};
+      for (size_t k = 0; k < step_.inputs; ++k) {
+        x[k] = place(step_.in[k], k, first);
+        y[k] = place(step_.out[k], k, first);
+        if (x[k] == tiles_[k]) load(k, first, n);
+      }
       f(x, y, int64_t{0}, n);
-      for (size_t k = 0; k + 1 < arity; ++k)
-        if (in[k]) store(tiles[k], n, at(results[k], first), 1);
+      for (size_t k = 0; k < step_.inputs; ++k)
+        if (y[k] == tiles_[k]) store(*step_.out[k], tiles_[k], first, n);
+      if (step_.master) std::copy_n(tiles_[0], n, memory<T>(step_.new_master) + first);
     }
-  };
-  Steps(call).for_pieces(outputs, piece);
+  }
+
+ private:
+  T* place(TensorImpl* x, size_t k, int64_t first) {
+    return !x ? nullptr : x->dtype() == dtype_of<T>() ? memory<T>(x) + first : tiles_[k];
+  }
+  static std::byte* at(TensorImpl& x, int64_t i) {
+    return static_cast<std::byte*>(x.data()) + i * static_cast<int64_t>(element_size(x.dtype()));
+  }
+  void load(size_t k, int64_t first, int64_t n) {
+    if constexpr (std::is_same_v<T, float>)
+      if (k == 0 && step_.master) return load_masters(*step_.in[0], *step_.master, first, n, tiles_[0]);
+    convert_table<T>().load[static_cast<int>(step_.in[k]->dtype())](at(*step_.in[k], first), 1, n, tiles_[k]);
+  }
+  static void store(TensorImpl& to, const T* tile, int64_t first, int64_t n) {
+    convert_table<T>().store[static_cast<int>(to.dtype())](tile, n, at(to, first), 1);
+  }
+
+  const StepTensors& step_;
+  T tiles_[StepTensors::kMost][kTile];
+};
+
+// f(operands, results, begin, end) for pieces of steps, computed in T.
+template <class T, class F>
+void for_elements(const Call& call, TensorImpl* const* outputs, const F& f) {
+  const auto inputs = static_cast<size_t>(call.op->arity) - 2;
+  const ScalarType dtype = call.operands[0]->dtype();
+  const bool is_in_place = dtype == dtype_of<T>() && call.operands[inputs]->dtype() == dtype;
+  Steps(call).for_pieces(outputs,
+                         [&](TensorImpl* const* in, TensorImpl* const* out, int64_t begin, int64_t end) {
+                           const StepTensors step(in, out, inputs);
+                           if (step.is_skipped()) return step.keep(begin, end);
+                           if (!is_in_place) return Tiles<T>(step).run(begin, end, f);
+                           T *x[StepTensors::kMost] = {}, *y[StepTensors::kMost] = {};
+                           for (size_t k = 0; k < inputs; ++k)
+                             x[k] = memory<T>(step.in[k]), y[k] = memory<T>(step.out[k]);
+                           f(x, y, begin, end);
+                         });
 }
 
 template <class Rule, class T>

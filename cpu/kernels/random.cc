@@ -3,6 +3,7 @@
 // Elements are numbered in row-major order for any strides, and element i takes its number from place i of the draw's
 // Philox stream, block by block; chunks are cut at multiples of a block, so the number of threads changes no bit.
 // float16 and bfloat16 take their numbers from the float stream, float64 from one of its own.
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -18,7 +19,8 @@
 namespace retrograd::inline v0::cpu {
 namespace {
 
-constexpr int64_t kRandomTile = 1024, kRandomGrain = 16 * kRandomTile;  // elements, multiples of a Philox block
+constexpr int64_t kRandomTile = 1024,
+                  kRandomGrain = 16 * kRandomTile;  // elements, multiples of a Philox block
 
 // Calls f(first element, count) for every tile, in parallel.
 template <class F>
@@ -250,9 +252,34 @@ void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
   });
 }
 
+// What is added does not carry into the exponent of an infinity or the bits of a NaN.
+float rounded(float x, uint32_t random) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x) + random;
+  return std::isfinite(x) ? std::bit_cast<float>(bits & 0xffff0000) : x;
+}
+
+void stochastic_round_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::StochasticRound::Attrs>();
+  const TensorImpl& x = *call.operands[0];
+  TensorImpl& out = *outputs[0];
+  const Layout from(x), to(out);
+  for_tiles(from.numel(), [&](int64_t at, int64_t count) {
+    float tile[kRandomTile];
+    uint32_t words[kRandomTile / 2];
+    gather(static_cast<const float*>(x.data()), from, at, at + count, tile);
+    random_table().words(key_of(attrs.draw), static_cast<uint64_t>(at) / 8, (count + 7) / 8, words);
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t word = words[i / 2];
+      tile[i] = rounded(tile[i], i % 2 ? word >> 16 : word & 0xffff);
+    }
+    scatter(tile, static_cast<BFloat16*>(out.data()), to, at, at + count);
+  });
+}
+
 }  // namespace
 
 void add_random_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::StochasticRound>, stochastic_round_kernel);
   table.set(&ops::info<ops::Uniform>, fill_kernel<ops::Uniform>);
   table.set(&ops::info<ops::Normal>, fill_kernel<ops::Normal>);
   table.set(&ops::info<ops::RandInt>, randint_kernel);

@@ -2,10 +2,13 @@
 //
 // The elements of all operands are cut into chunks of one size, so that one large and many small tensors keep
 // all threads busy. Each chunk leaves one part, sum |x|^p or the largest |x|; parts are joined in the order
-// of the chunks, so the result does not depend on the number of threads. Elements of 16 bits go through tiles
-// of float. The operands must be contiguous.
+// of the chunks, so the result does not depend on the number of threads: to the norm of each operand, and then
+// to that of these norms. So norms of operands that were computed before, one by one, give the same bits.
+// Elements of 16 bits go through tiles of float. The operands must be contiguous.
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -75,6 +78,12 @@ double join(std::span<const double> parts, double norm_type) {
   return std::isinf(norm_type) ? total : norm_type == 2 ? std::sqrt(total) : std::pow(total, 1 / norm_type);
 }
 
+double norm_of_norms(std::span<double> norms, double norm_type) {
+  if (norms.size() == 1) return norms[0];
+  for (double& n : norms) n = part_of_norm(&n, 1, norm_type);
+  return join(norms, norm_type);
+}
+
 void total_norm(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::TotalNorm::Attrs>();
   const double norm_type = attrs.norm_type.to_double();
@@ -86,7 +95,7 @@ void total_norm(const Call& call, TensorImpl* const* outputs) {
     chunks += (x.numel().raw() + kChunk - 1) / kChunk;
     if (!measuring()) ends[static_cast<int64_t>(k)] = chunks;
   }
-  Scratch<double> parts(chunks);
+  Scratch<double> parts(chunks), norms(std::ssize(call.operands));
   if (measuring()) return;
   parallel_for(chunks, [&](int64_t chunk) {
     const auto k = std::upper_bound(ends.data(), ends.data() + call.operands.size(), chunk) - ends.data();
@@ -95,7 +104,14 @@ void total_norm(const Call& call, TensorImpl* const* outputs) {
                   n = std::min(x.numel().raw() - begin, kChunk);
     parts[chunk] = part_of_norm(x, begin, n, norm_type);
   });
-  const double norm = join({parts.data(), static_cast<size_t>(chunks)}, norm_type);
+  int64_t begin = 0;
+  for (int64_t k = 0; k < std::ssize(call.operands); begin = ends[k++]) {
+    const TensorImpl& x = *call.operands[static_cast<size_t>(k)];
+    norms[k] = x.numel().raw() == 1  // exact with any norm_type
+                   ? part_of_norm(x, 0, 1, std::numeric_limits<double>::infinity())
+                   : join({parts.data() + begin, static_cast<size_t>(ends[k] - begin)}, norm_type);
+  }
+  const double norm = norm_of_norms({norms.data(), call.operands.size()}, norm_type);
   if (attrs.error_if_nonfinite && !std::isfinite(norm))
     fail_call(call, Category::bad_argument, fmt::format("the norm is {}", norm));
   *static_cast<double*>(outputs[0]->data()) = norm;

@@ -46,28 +46,44 @@ class Rows {
   std::vector<Row> rows_;
 };
 
+// One step: its operands and results.
+StepTensors step_of(TensorImpl* const* in, TensorImpl* const* out, size_t inputs) {
+  StepTensors s{};
+  uintptr_t places = 0;
+  const auto operand = [&](const TensorImpl& x) {
+    places |= reinterpret_cast<uintptr_t>(x.data());
+    return static_cast<const void*>(x.data());
+  };
+  const auto result = [&] {
+    void* const data = (*out++)->data();
+    places |= reinterpret_cast<uintptr_t>(data);
+    return data;
+  };
+  const TensorImpl *master = in[inputs - 1], &grad = *in[inputs], *found_inf = in[inputs + 1];
+  s.in[0] = operand(*in[0]);
+  s.out[0] = result();
+  for (size_t k = 1; k + 1 < inputs; ++k)
+    if (in[k]) s.in[k] = operand(*in[k]), s.out[k] = result();
+  s.in[inputs - 1] = operand(grad);
+  if (master) {
+    s.narrow = std::exchange(s.in[0], operand(*master));
+    s.new_narrow = std::exchange(s.out[0], result());
+  }
+  if (found_inf) s.found_inf = static_cast<const float*>(found_inf->data());
+  s.numel = in[0]->numel().raw();
+  s.param = static_cast<Element>(in[0]->dtype());
+  s.grad = static_cast<Element>(grad.dtype());
+  s.is_aligned = places % 16 == 0;
+  return s;
+}
+
 // The steps of a call: the operands of all steps, concatenated; results likewise.
 Rows<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
   const auto arity = static_cast<size_t>(call.op->arity);
+  const size_t count = call.operands.size() / arity, results = static_cast<size_t>(call.outputs) / count;
   Rows<StepTensors> steps(kStepElements);
-  for (size_t i = 0; i < call.operands.size(); i += arity) {
-    StepTensors s{};
-    uintptr_t places = 0;
-    if (const TensorImpl* found_inf = call.operands[i + arity - 1])
-      s.found_inf = static_cast<const float*>(found_inf->data());
-    for (size_t k = 0; k + 1 < arity; ++k) {
-      const TensorImpl* x = call.operands[i + k];
-      if (!x) continue;
-      s.in[k] = x->data();
-      places |= reinterpret_cast<uintptr_t>(s.in[k]);
-      if (k + 2 == arity) continue;  // the gradient has no result
-      s.out[k] = (*outputs++)->data();
-      places |= reinterpret_cast<uintptr_t>(s.out[k]);
-    }
-    s.numel = call.operands[i]->numel().raw();
-    s.is_aligned = places % 16 == 0;
-    steps.add(s);
-  }
+  for (size_t i = 0; i < count; ++i)
+    steps.add(step_of(call.operands.data() + i * arity, outputs + i * results, arity - 2));
   return steps;
 }
 
@@ -77,11 +93,15 @@ void step(const Call& call, TensorImpl* const* outputs) {
   require_dense(call);
   const Rows<StepTensors> steps = steps_of(call, outputs);
   if (steps.count() == 0) return;
+  const size_t grad = static_cast<size_t>(call.op->arity) - 2;
+  const bool has_master = call.operands[grad - 1];
+  const ScalarType dtype = has_master ? kFloat32 : call.operands[0]->dtype();
   const Uploaded table(steps.bytes(), call.op->name);
   Gpu& gpu = Gpu::current();
   const StepLauncher<typename Rule::Formula::Factors>& launcher = *gpu.launchers().optimizers;
-  launcher.run({static_cast<const StepTensors*>(table.data()), steps.count(), steps.blocks()},
-               static_cast<Element>(call.operands[0]->dtype()),
+  launcher.run({static_cast<const StepTensors*>(table.data()), steps.count(), steps.blocks(),
+                dtype != call.operands[grad]->dtype()},
+               static_cast<Element>(dtype),
                given_numbers<Attrs>(call, [](const Attrs& a) { return ops::factors_of<Rule>(a); }),
                gpu.compute().handle());
   gpu.launched(call.op->name);

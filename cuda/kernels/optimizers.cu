@@ -45,8 +45,47 @@ RG_HD void step_elements(const typename Formula::Factors& factors, ops::Present 
     if (s.out[k]) *reinterpret_cast<Pack<S, N>*>(static_cast<S*>(s.out[k]) + at) = out[k];
 }
 
-// `held`: the source of the formula's factors, or null: then `given`.
-template <class S, class V, class Formula>
+// float32 as an element of 16 bits, and back.
+RG_HD uint16_t narrowed(float v, Element element) {
+  return element == Element::f16 ? converted<Half>(v).bits : converted<BFloat16>(v).bits;
+}
+RG_HD float widened(const void* from, int64_t at, Element element) {
+  if (element == Element::f16) return converted<float>(static_cast<const Half*>(from)[at]);
+  if (element == Element::bf16) return converted<float>(static_cast<const BFloat16*>(from)[at]);
+  return static_cast<const float*>(from)[at];
+}
+
+// One element in float32, whose gradient or parameter may have 16 bits.
+template <class V, class Formula>
+RG_HD void step_mixed(const typename Formula::Factors& factors, ops::Present has, const StepTensors& s,
+                      int64_t at) {
+  constexpr int inputs = Formula::inputs;
+  V x[inputs] = {}, y[inputs - 1] = {};
+  for (int k = 0; k + 1 < inputs; ++k)
+    if (s.in[k]) x[k] = static_cast<const float*>(s.in[k])[at];
+  x[inputs - 1] = widened(s.in[inputs - 1], at, s.grad);
+  if (s.narrow && narrowed(x[0].v, s.param) != static_cast<const uint16_t*>(s.narrow)[at])
+    x[0] = widened(s.narrow, at, s.param);
+  Formula::template step<V>(factors, has, x, y);
+  for (int k = 0; k + 1 < inputs; ++k)
+    if (s.out[k]) static_cast<float*>(s.out[k])[at] = y[k].v;
+  if (s.narrow) static_cast<uint16_t*>(s.new_narrow)[at] = narrowed(y[0].v, s.param);
+}
+
+// All values of elements [begin, end) stay.
+template <class S, class Formula, bool is_mixed>
+__device__ void keep_elements(const StepTensors& s, int64_t begin, int64_t end) {
+  for (int k = 0; k + 1 < Formula::inputs; ++k)
+    for (int64_t i = begin + threadIdx.x; s.out[k] && s.out[k] != s.in[k] && i < end; i += kThreads)
+      static_cast<S*>(s.out[k])[i] = static_cast<const S*>(s.in[k])[i];
+  if constexpr (is_mixed)
+    for (int64_t i = begin + threadIdx.x; s.new_narrow != s.narrow && i < end; i += kThreads)
+      static_cast<uint16_t*>(s.new_narrow)[i] = static_cast<const uint16_t*>(s.narrow)[i];
+}
+
+// `held`: the source of the formula's factors, or null: then `given`. Mixed steps take an element at a time: they need
+// too many registers for more.
+template <class S, class V, class Formula, bool is_mixed>
 __global__ void __launch_bounds__(kThreads)
     step_kernel(const StepList list, const typename Formula::Factors given,
                 const typename Formula::Factors* held) {
@@ -58,25 +97,25 @@ __global__ void __launch_bounds__(kThreads)
   for (int k = 0; k < Formula::inputs; ++k) has.bits |= static_cast<uint32_t>(s.in[k] != nullptr) << k;
   const int64_t begin = (block - s.first_block) * kStepElements;
   const int64_t end = begin + kStepElements < s.numel ? begin + kStepElements : s.numel;
-  if (s.found_inf && *s.found_inf != 0) {  // all values stay
-    for (int k = 0; k + 1 < Formula::inputs; ++k)
-      for (int64_t i = begin + threadIdx.x; s.out[k] && s.out[k] != s.in[k] && i < end; i += kThreads)
-        static_cast<S*>(s.out[k])[i] = static_cast<const S*>(s.in[k])[i];
-    return;
-  }
-  for (int64_t at = begin + static_cast<int64_t>(threadIdx.x) * N; at < end; at += kThreads * N) {
-    if (s.is_aligned && at + N <= end)
-      step_elements<S, N, V, Formula>(factors, has, s, at);
-    else
-      for (int64_t i = at; i < at + N && i < end; ++i) step_elements<S, 1, V, Formula>(factors, has, s, i);
+  if (s.found_inf && *s.found_inf != 0) return keep_elements<S, Formula, is_mixed>(s, begin, end);
+  if constexpr (is_mixed) {
+    for (int64_t at = begin + threadIdx.x; at < end; at += kThreads)
+      step_mixed<V, Formula>(factors, has, s, at);
+  } else {
+    for (int64_t at = begin + static_cast<int64_t>(threadIdx.x) * N; at < end; at += kThreads * N) {
+      if (s.is_aligned && at + N <= end)
+        step_elements<S, N, V, Formula>(factors, has, s, at);
+      else
+        for (int64_t i = at; i < at + N && i < end; ++i) step_elements<S, 1, V, Formula>(factors, has, s, i);
+    }
   }
 }
 
-template <class S, class T, class Formula>
+template <class S, class T, class Formula, bool is_mixed = false>
 void launch_steps_of(const StepList& list, const Given<typename Formula::Factors>& factors,
                      StreamHandle stream) {
-  launch(step_kernel<S, scalar::Lane<T>, Formula>, {static_cast<unsigned>(list.blocks)}, stream, list,
-         factors.value, factors.held);
+  launch(step_kernel<S, scalar::Lane<T>, Formula, is_mixed>, {static_cast<unsigned>(list.blocks)}, stream,
+         list, factors.value, factors.held);
 }
 
 template <class Formula>
@@ -86,8 +125,10 @@ void launch_steps(const StepList& list, Element element, const Given<typename Fo
     case Element::f64: return launch_steps_of<double, double, Formula>(list, factors, stream);
     case Element::f16: return launch_steps_of<Half, float, Formula>(list, factors, stream);
     case Element::bf16: return launch_steps_of<BFloat16, float, Formula>(list, factors, stream);
-    default: return launch_steps_of<float, float, Formula>(list, factors, stream);
+    default: break;
   }
+  if (list.is_mixed) return launch_steps_of<float, float, Formula, true>(list, factors, stream);
+  launch_steps_of<float, float, Formula>(list, factors, stream);
 }
 
 template <class... Formula>

@@ -17,21 +17,27 @@ enum class Element : uint8_t;
 inline constexpr int kStepElements = 4096;   // of a block
 inline constexpr int kNormElements = 16384;  // of a block
 
-/// The tensors of one step, dense, of one length, in the order of the op's operands and results; null if absent. An
-/// operand may share memory with the result of the same number.
+/// The tensors of one step, dense, of one length, in the order of the rule's operands and results; null if absent. An
+/// operand may share memory with the result of the same number. With master values (ops/optimizer_steps.h) these are
+/// operand 0, and the parameter of 16 bits is `narrow`.
 struct StepTensors {
   const void* in[ops::OptimizerFormulas::inputs];
   void* out[ops::OptimizerFormulas::inputs - 1];
+  const void* narrow;
+  void* new_narrow;
   const float* found_inf;  // not 0: nothing is updated
   int64_t numel, first_block;
   bool is_aligned;  // all are at multiples of 16 bytes
-  uint8_t none[7];  // no uninitialised byte: tables are compared by their bytes (cuda/graph.h)
+  Element grad;     // that of the step, or f16 or bf16 in a step of f32
+  Element param;    // of `narrow`
+  uint8_t none[5];  // no uninitialised byte: tables are compared by their bytes (cuda/graph.h)
 };
 
 struct StepList {
   const StepTensors* steps = nullptr;  // device memory
   int count = 0;
   int64_t blocks = 0;
+  bool is_mixed = false;  // some in f32 have a gradient or parameter of 16 bits
 };
 
 struct NormTensor {

@@ -32,6 +32,7 @@ DrawNumbers numbers_of(const ops::NormalAround::Attrs& x) {
 }
 DrawNumbers numbers_of(const ops::Exponential::Attrs& x) { return numbers_of(x.draw, x.a.to_double()); }
 DrawNumbers numbers_of(const ops::Bernoulli::Attrs& x) { return numbers_of(x.draw); }
+DrawNumbers numbers_of(const ops::StochasticRound::Attrs& x) { return numbers_of(x.draw); }
 
 DrawNumbers numbers_of(const ops::RandInt::Attrs& x) {
   DrawNumbers n = numbers_of(x.draw);
@@ -103,6 +104,12 @@ void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
   start<ops::Dropout>(call, Distribution::dropout, c);
 }
 
+void stochastic_round_kernel(const Call& call, TensorImpl* const* outputs) {
+  RandomCall c = call_of(*outputs[0]);
+  c.a_side = row_side(*call.operands[0], kAllDims);
+  start<ops::StochasticRound>(call, Distribution::rounding, c);
+}
+
 }  // namespace
 
 void add_random_kernels(KernelTable& table) {
@@ -115,6 +122,7 @@ void add_random_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Bernoulli>, bernoulli_kernel);
   table.set(&ops::info<ops::NormalAround>, normal_around_kernel);
   table.set(&ops::info<ops::Dropout>, dropout_kernel);
+  table.set(&ops::info<ops::StochasticRound>, stochastic_round_kernel);
 }
 
 }  // namespace retrograd::cuda

@@ -3,6 +3,7 @@
 // the same bits; normals and exponentials differ from the CPU's in the last bits, as log, sin and cos do.
 #include "cuda/kernels/random_call.h"
 
+#include <bit>
 #include <limits>
 
 #include "cuda/kernels/launchers.h"
@@ -183,6 +184,38 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   }
 }
 
+// What is added does not carry into the exponent of an infinity or the bits of a NaN.
+RG_HD float rounded_at_random(float x, uint32_t random) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  return (bits & 0x7f800000) == 0x7f800000 ? x : std::bit_cast<float>((bits + random) & 0xffff0000);
+}
+
+// 16 bits for each element, lower halves of words first.
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    round_kernel(const StridedRows<float> out, const StridedRows<float> x, const RandomCall call,
+                 const int64_t n) {
+  constexpr unsigned N = StridedRows<float>::N;
+  const DrawNumbers numbers = call.numbers.get();
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * 8 < n;
+       block += step) {
+    const auto w = words(numbers, block);
+#pragma unroll
+    for (unsigned first = 0; first < 8; first += N) {
+      const int64_t i = block * 8 + first;
+      if (i >= n) continue;
+      float v[N];
+      x.row(0).read(i, v);
+#pragma unroll
+      for (unsigned k = 0; k < N; ++k) {
+        const uint32_t word = w[(first + k) / 2];
+        v[k] = rounded_at_random(v[k], (first + k) % 2 ? word >> 16 : word & 0xffff);
+      }
+      out.row(0).write(i, v);
+    }
+  }
+}
+
 Shape3 blocks_of(const RandomCall& call, int64_t elements_of_thread) {
   return threads_for((call.out.along.numel + elements_of_thread - 1) / elements_of_thread);
 }
@@ -236,12 +269,17 @@ void launch_dropout(const RandomCall& call, StreamHandle stream) {
   });
 }
 
+void launch_rounding(const RandomCall& call, StreamHandle stream) {
+  launch(round_kernel, blocks_of(call, 8), stream, StridedRows<float>(call.out),
+         StridedRows<float>(call.a_side), call, call.out.along.numel);
+}
+
 }  // namespace
 
 void add_random_launchers(Launchers& all) {
   using enum Distribution;
   static constexpr RandomLaunchers own{{launch_draw<uniform>, launch_normal, launch_exponential,
-                                        launch_bernoulli, launch_integers, launch_dropout}};
+                                        launch_bernoulli, launch_integers, launch_dropout, launch_rounding}};
   all.random = &own;
 }
 

@@ -17,8 +17,9 @@ enum class Distribution : uint8_t {
   bernoulli,    // u < a, where a may be a tensor
   integers,     // low + floor(range * bits / 2^64)
   dropout,      // x or 0, x given as the tensor a; a number b its scale
+  rounding,     // x rounded to bfloat16, given as the tensor a
 };
-inline constexpr int kDistributions = 6;
+inline constexpr int kDistributions = 7;
 
 struct DrawNumbers {
   uint64_t seed = 0, offset = 0;

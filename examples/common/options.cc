@@ -46,7 +46,14 @@ void add_flags(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--data", o.data, "file to train on; without it the one that comes with the example")
       ->check(path_problem);
-  app.add_option("--save", o.save, "safetensors file for the parameters")->check(path_problem);
+  app.add_option("--save", o.save,
+                 "safetensors file for all state of the training, written after the last step")
+      ->check(path_problem);
+  app.add_option("--checkpoint-every", o.checkpoint_every, "steps after which --save is written each time")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
+  app.add_option("--resume", o.resume, "file of --save from which the training goes on, with the same losses")
+      ->check(path_problem);
+  app.add_flag("--auto-resume", o.auto_resume, "go on from the file of --save if there is one");
   app.add_option("--dot", o.dot,
                  "file for the graph, in Graphviz's language; with --mode compiled that of the backward")
       ->check(path_problem);
@@ -95,6 +102,10 @@ void apply(const Options& o) {
       throw CLI::ValidationError("--offload-dir", "it needs --saved offload-file");
     if (!std::filesystem::is_directory(o.offload_dir)) throw rg::FileError(o.offload_dir + ": not a folder");
   }
+  if (o.save.empty() && (o.checkpoint_every > 0 || o.auto_resume))
+    throw CLI::ValidationError("--checkpoint-every, --auto-resume", "they need --save");
+  if (!o.resume.empty() && o.auto_resume)
+    throw CLI::ValidationError("--resume, --auto-resume", "only one of them can say where to go on from");
   if (!o.profile.empty() && !std::filesystem::is_directory(o.profile))
     throw rg::FileError(o.profile + ": not a folder");
   // Checked now and not after the training: opens a temporary file in the same folder, and removes it.

@@ -3,6 +3,8 @@
 // An example fills in its own defaults, add_flags() declares the flags with these, and apply() checks what no single
 // flag can: writable paths, --dot without a graph. All of it happens before training begins. The effects of the flags
 // are elsewhere: --mode in training_step.h, --saved in saved_choice.h, the rest in session.h.
+//
+// --checkpoint is recomputation (PyTorch's torch.utils.checkpoint); files are --save, --checkpoint-every and --resume.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,10 @@ struct Options {
   std::string offload_dir;          // empty: a private temporary folder
   std::string device = "cpu";       // or cuda, cuda:1, ...
   std::string data;                 // empty: the file that comes with the example
-  std::string save;                 // empty: nothing is saved
+  std::string save;                 // file for all state of the training; empty: nothing is saved
+  int64_t checkpoint_every = 0;     // steps; 0: only after the last
+  std::string resume;               // file to go on from; empty: a new training
+  bool auto_resume = false;         // go on from `save` if it exists
   std::string dot;
   std::string profile;  // folder for the profile of some steps; empty: no profile
   bool print_graph = false;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 #include <fmt/format.h>
@@ -36,7 +37,7 @@ constexpr int64_t kWatched = 3;
 }  // namespace
 
 Session::Session(const Options& options, rg::nn::Module& model, int64_t items_per_step, std::string unit,
-                 TrainingStep::Parts parts)
+                 TrainingStep::Parts parts, rg::TrainingState state)
     : options_(options),
       place_(options.place()),
       parameters_(model.parameter_count()),
@@ -44,20 +45,47 @@ Session::Session(const Options& options, rg::nn::Module& model, int64_t items_pe
       unit_(std::move(unit)),
       saved_(options, model.parameters()),
       step_(options.mode, model, std::move(parts), saved_.hooks()),
-      terminal_(::isatty(STDOUT_FILENO)) {}
+      state_(std::move(state)),
+      terminal_(::isatty(STDOUT_FILENO)) {
+  state_.add("generator", rg::default_generator())
+      .add("step", steps_)
+      .require("seed", fmt::format("{}", options.seed));
+  resume();
+}
+
+void Session::resume() {
+  const bool from_save = options_.auto_resume && std::filesystem::exists(options_.save);
+  const std::string& path = from_save ? options_.save : options_.resume;
+  if (path.empty()) return;
+  state_.load(path);
+  if (steps_ < 0 || steps_ > options_.steps)
+    throw rg::FileError(
+        fmt::format("{}: the training is at step {}, --steps are {}", path, steps_, options_.steps));
+  steps_before_ = steps_;
+  print_line(fmt::format("resumed after step {}", steps_), false);
+}
+
+bool Session::next() {
+  const bool is_due =
+      options_.checkpoint_every > 0 && steps_here() > 0 && steps_ % options_.checkpoint_every == 0;
+  const bool is_last = steps_ == options_.steps;
+  if (!options_.save.empty() && (is_due || is_last)) state_.save(options_.save);
+  return !is_last;
+}
 
 void Session::step(const rg::Tensor& input, const rg::Tensor& target) {
   std::optional<rg::ProfileScope> profiling;
   if (is_profiled()) profiling.emplace(profile_);
   std::optional<rg::PeakMeter> watch;
-  if (steps_ < kWatched) watch.emplace();
+  if (steps_here() < kWatched) watch.emplace();
   const Clock::time_point begin = Clock::now();
   rg::memory::reset_peak(place_);
   const double loss = step_(input.to(place_), target.to(place_)).item<double>();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   profiling.reset();
   if (watch) watched_.add(watch->report());
-  if (++steps_ == 1) {
+  ++steps_;
+  if (steps_here() == 1) {
     first_step_seconds_ = seconds;
     show_graphs();
   }
@@ -90,7 +118,8 @@ void Session::print_line(const std::string& line, bool overwrite) {
 // The first step captures; it is profiled only when there is no other.
 bool Session::is_profiled() const {
   constexpr int64_t kProfiled = 5;
-  return !options_.profile.empty() && (steps_ > 0 || options_.steps == 1) && steps_ <= kProfiled;
+  const bool is_only = options_.steps - steps_before_ == 1;
+  return !options_.profile.empty() && (steps_here() > 0 || is_only) && steps_here() <= kProfiled;
 }
 
 void Session::show_profile() {
@@ -149,7 +178,7 @@ void Session::finish() {
                     100 * static_cast<double>(s.calls_recomputed) / static_cast<double>(s.calls)));
   row("parameters", fmt::format("{}", parameters_));
   row("steps", fmt::format("{}", steps_));
-  row("train loss", exact(last_loss_));
+  row("train loss", steps_here() > 0 ? exact(last_loss_) : "-");
   row("val loss", exact(last_validation_));
   row("captures", count(stats.captures));
   row("cache hits", count(stats.hits));
@@ -161,8 +190,9 @@ void Session::finish() {
                                 : planned(watched_.measured_bytes));
   row("in hooks", planned(watched_.hook_bytes));
   if (!(place_ == rg::kCPU)) row("kernel scratch", planned(watched_.scratch_bytes));
+  if (steps_here() == 0) return;
   row("first step", fmt::format("{:.2f} ms", first_step_seconds_ * 1e3));
-  row("ms/step", fmt::format("{:.2f}", total_seconds_ / static_cast<double>(steps_) * 1e3));
+  row("ms/step", fmt::format("{:.2f}", total_seconds_ / static_cast<double>(steps_here()) * 1e3));
 }
 
 }  // namespace examples

@@ -65,6 +65,7 @@ void LoopSteps::check_results(const Tensors& state, const Tensors& results) cons
 // when they are executed again.
 Tensors LoopSteps::call_body(const Tensors& state, int64_t step) const {
   const detail::NoDefaultHooks no_pair;
+  const detail::AutocastAs as_around_the_loop(code_->autocast);
   Tensors results;
   try {
     results = code_->body(state, step);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/autocast.h"
 #include "hooks/checkpoint_loop.h"
 
 namespace retrograd::inline v0 {
@@ -22,6 +23,7 @@ struct LoopCode {
   int64_t steps = 0;
   CheckpointLoopOptions options;  // no parameter is listed twice
   SourceLocation where;
+  ScalarType autocast = detail::autocast_dtype();  // around the loop, for steps that are executed again
 
   /// Whether step `step` follows.
   bool goes_on(const Tensors& state, int64_t step) const { return more ? more(state, step) : step < steps; }

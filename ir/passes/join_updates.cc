@@ -31,7 +31,8 @@ std::string kind_of(const Graph& graph, const Node& node) {
   put(kind, parameter.dtype);
   put(kind, parameter.device.type);
   put(kind, parameter.device.index);
-  for (ValueId v : graph.operands(node)) put(kind, v == kNoValue);
+  for (ValueId v : graph.operands(node))
+    put(kind, v == kNoValue ? ScalarType::Undefined : graph.type(v).dtype);
   for_each_field(*node.op, node.attrs,
                  Fields{[&](auto, Scalar& v) { put(kind, v.number().as_double()); },
                         [&](auto, bool& v) { put(kind, v); }, [&](auto, int64_t& v) { put(kind, v); }});

@@ -140,11 +140,11 @@ TEST_CASE("what the driver is asked for: the first step, the recording, a step f
     pair.cache.run([&](const Tensors& a) { return pair.on_device(a); }, {x, y});
     return pair.driver.log;
   };
-  CHECK(log_of_step() == R"(copy 416 on 1
+  CHECK(log_of_step() == R"(copy 480 on 1
 record e7 on 1
 )");
   CHECK(log_of_step() == R"(capture on 4
-copy 416 on 1
+copy 480 on 1
 record e8 on 1
 graph g1 of 19
 instantiate g1 as x1

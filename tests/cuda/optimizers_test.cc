@@ -26,13 +26,37 @@ bool have_same_bits(const Tensor& a, const Tensor& b) {
                             [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
-// Operand lists of several parameters: sizes around a block's, and none.
-template <class Op>
-std::vector<Tensors> lists(ScalarType dtype, uint32_t absent) {
-  std::vector<Tensors> all;
+// Dtypes of parameters, states and gradients; whether there are master values.
+struct Dtypes {
+  ScalarType param, state, grad;
+  bool has_master = false;
+};
+constexpr Dtypes kDtypes[] = {{kFloat32, kFloat32, kFloat32},         {kFloat64, kFloat64, kFloat64},
+                              {kBFloat16, kBFloat16, kBFloat16},      {kFloat16, kFloat16, kFloat16},
+                              {kFloat32, kFloat32, kBFloat16},        {kFloat32, kFloat32, kFloat16},
+                              {kBFloat16, kFloat32, kBFloat16, true}, {kFloat16, kFloat32, kFloat16, true}};
+
+// A step: the operands of the rule, and master values, most of which round to the parameter's.
+struct Operands {
+  Tensors of_rule;
+  Tensor master;
+};
+
+// Of several parameters: sizes around a block's, and none.
+template <class Rule>
+std::vector<Operands> lists(const Dtypes& dtypes, uint32_t absent) {
+  std::vector<Operands> all;
   for (const IntArray& size : {IntArray{3}, {0}, {4096}, {2, 4097}, {1}, {33, 7}}) {
-    Tensors operands;
-    for (int k = 0; k + 1 < Op::arity; ++k) operands.push_back(absent >> k & 1 ? Tensor() : numbers(size, dtype));
+    Operands operands;
+    for (int k = 0; k < Rule::inputs; ++k)
+      operands.of_rule.push_back(absent >> k & 1 ? Tensor()
+                                                 : numbers(size, k == 0                  ? dtypes.param
+                                                                 : k + 1 == Rule::inputs ? dtypes.grad
+                                                                                         : dtypes.state));
+    if (dtypes.has_master) {
+      operands.master = operands.of_rule[0].to(kFloat32) * (1 + 0x1p-12);
+      if (size[0] > 1) operands.master.narrow(0, 0, 1).zero_();
+    }
     all.push_back(operands);
   }
   return all;
@@ -47,25 +71,35 @@ void compare(double number, bool flag, int step) {
   attrs.numbers[Op::Names::step] = step;
   attrs.flags.fill(flag);
   INFO(Rule::name << " step " << step);
-  for (ScalarType dtype : {kFloat32, kFloat64, kBFloat16, kFloat16})
+  for (const Dtypes& dtypes : kDtypes)
     for (uint32_t absent = 0; absent < 32; ++absent) {
       if (absent & ~uint32_t{Rule::optional}) continue;
-      const std::vector<Tensors> here = lists<Op>(dtype, absent);
-      std::vector<Tensors> there = here;
-      for (Tensors& operands : there)
-        for (Tensor& x : operands)
-          if (x.defined()) x = x.to(kCUDA);
+      const std::vector<Operands> here = lists<Rule>(dtypes, absent);
+      std::vector<Operands> there = here;
+      const auto to_device = [](Tensor& x) {
+        if (x.defined()) x = x.to(kCUDA);
+      };
+      for (Operands& operands : there) {
+        std::ranges::for_each(operands.of_rule, to_device);
+        to_device(operands.master);
+      }
       const Tensor found_inf = absent == 0 && step > 1 ? full({}, step == 100, {kFloat32}) : Tensor();
-      for (const std::vector<Tensors>& all : {here, there}) {  // copies of names, not of values
-        const Device device = all[0][0].device();
+      for (const std::vector<Operands>& all : {here, there}) {  // copies of names, not of values
+        const Device device = all[0].of_rule[0].device();
         ops::UpdateList list(ops::info<Op>, SourceLocation::current(),
                              found_inf.defined() ? found_inf.to(device) : found_inf);
-        for (const Tensors& operands : all) list.add(operands, attrs.numbers, attrs.flags);
+        for (const Operands& operands : all)
+          list.add(operands.of_rule, attrs.numbers, attrs.flags, operands.master);
         list.run();
       }
-      for (size_t i = 0; i < here.size(); ++i)
-        for (size_t k = 0; k < here[i].size(); ++k)
-          if (here[i][k].defined()) CHECK(have_same_bits(here[i][k], there[i][k]));
+      for (size_t i = 0; i < here.size(); ++i) {
+        for (size_t k = 0; k < here[i].of_rule.size(); ++k)
+          if (here[i].of_rule[k].defined()) CHECK(have_same_bits(here[i].of_rule[k], there[i].of_rule[k]));
+        if (dtypes.has_master) {
+          CHECK(have_same_bits(here[i].master, there[i].master));
+          if (step < 100) CHECK(have_same_bits(here[i].master.to(dtypes.param), here[i].of_rule[0]));
+        }
+      }
     }
 }
 

@@ -50,6 +50,8 @@ TEST_CASE("draws: parameters that are tensors") {
   for (ScalarType dtype : {kFloat32, kFloat64, kFloat16}) {
     const Tensor p = rand({30, 7}, {dtype});
     against_cpu<ops::Bernoulli>({p}, {kDraw}, 1, 0);
+    if (p.dtype() == kFloat32) against_cpu<ops::StochasticRound>({p}, {kDraw}, 1, 0);
+    if (p.dtype() == kFloat32) against_cpu<ops::StochasticRound>({p.transpose(0, 1)}, {kDraw}, 1, 0);
     against_cpu<ops::Bernoulli>({p.transpose(0, 1)}, {kDraw}, 1, 0);
     against_cpu<ops::NormalAround>({p, p.narrow(0, 3, 1)}, {0.0, 0.0, kDraw}, 1, 20);
     against_cpu<ops::NormalAround>({{}, p}, {1.0, 0.0, kDraw}, 1, 20);

@@ -130,6 +130,15 @@ std::map<std::string, std::function<std::string()>> rows() {
                        if (++*calls == 3) rg::set_default_dtype(rg::kFloat64);
                      }};
   });
+  row("autocast around the call", [] {
+    const auto calls = shared(0);
+    const auto scope = std::make_shared<std::optional<rg::autocast>>();
+    return Trial{.function = [](const Tensors& a) { return rg::mm(a[0], a[0].t()); },
+                 .change =
+                     [=] {
+                       if (++*calls == 3) scope->emplace();
+                     }};
+  });
   row("whether an argument, or a tensor from outside, requires a gradient", [] {
     const Tensor outside = spread(rg::Shape{3}, 2);
     const auto calls = shared(0);

@@ -32,8 +32,9 @@ wrong "--steps" --steps many
 wrong "--threads" --threads 0
 wrong "--threads" --threads 100000
 wrong "--log-every" --log-every 0
+wrong "--checkpoint-every" --save "$folder/model" --checkpoint-every 0
 for seed in -x -1 18446744073709551616 "" 1.5 "1 "; do wrong "--seed" --seed "$seed"; done
-for flag in --save --dot --data --profile; do wrong "$flag" "$flag" ""; done
+for flag in --save --resume --dot --data --profile; do wrong "$flag" "$flag" ""; done
 wrong "--mode" --mode sideways
 wrong "--mode" --backward sideways
 wrong "--saved" --saved nothing

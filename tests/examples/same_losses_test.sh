@@ -54,7 +54,7 @@ for saved in "${@:-keep}"; do
   fi
 done
 
-"$program" --help | grep -q -- --checkpoint || exit 0
+"$program" --help | grep -q -- '--checkpoint ' || exit 0
 choices=(block policy=products policy=all policy=names)
 ((steps >= 20)) || choices=("${choices[@]:0:2}")  # the short form of a slow example
 for choice in "${choices[@]}"; do

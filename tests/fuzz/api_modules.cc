@@ -166,6 +166,19 @@ void add_state(ApiTable& t) {
         for (const auto& [name, tensor] : state) loaded.push_back(tensor);
         return loaded;
       });
+  add(
+      t, "TrainingState saved and loaded",
+      +[](Tensors values, Tensor other, int64_t number, std::string_view word) {
+        const std::string path = rg::testing::in_test_folder("api_fuzz_state_" + std::to_string(getpid()));
+        std::string text(word);
+        rg::TrainingState state, another;
+        for (size_t i = 0; i < values.size(); ++i) state.add(std::to_string(i), values[i]);
+        state.add(std::string(word), number).add("text", text);
+        state.save(path);
+        state.load(path);
+        another.add("0", other).add("text", text);
+        another.load(path);
+      });
 }
 
 template <class Optimizer>
@@ -194,10 +207,6 @@ void add_optimizers(ApiTable& t) {
         optim::AdamW adamw(params,
                            {lr.value, {beta1.value, beta2.value}, eps.value, decay.value, amsgrad, !amsgrad});
         use(adamw, lr.value, state, word);
-      });
-  add(
-      t, "optim::CosineSchedule", +[](double peak, double last, int64_t warmup, int64_t steps, int64_t now) {
-        (void)optim::CosineSchedule{peak, last, warmup, steps}.at(now);
       });
 }
 

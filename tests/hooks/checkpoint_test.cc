@@ -253,3 +253,55 @@ TEST_CASE("checkpoint_sequential: regions but for the last segment") {
   CHECK(category_of([&] { rg::checkpoint_sequential(functions, 8, x); }) == rg::Category::bad_argument);
   CHECK(category_of([&] { rg::checkpoint_sequential(functions, 0, x); }) == rg::Category::bad_argument);
 }
+
+TEST_CASE("39: a recomputation has the casts of the forward, whatever autocast is on around the backward") {
+  const Tensor x = shifted_wave(64).view({8, 8}).requires_grad_(),
+               w = shifted_wave(64, 0.4).view({8, 8}).requires_grad_();
+  const auto f = [&](const Tensor& t) { return rg::mm(rg::tanh(rg::mm(t, w)), w); };
+  Tensors of_setting;
+  for (const bool is_on : {false, true}) {
+    const auto loss = [&](const Tensor& in, bool recomputes) {
+      const rg::autocast scope(rg::kBFloat16, {.enabled = is_on});
+      return rg::sum(rg::sin(recomputes ? rg::checkpoint(f, in) : f(in)));
+    };
+    const auto gradients = [&](const auto& run) {
+      for (const Tensor& t : {x, w}) t.set_grad({});
+      run();
+      return Tensors{x.grad(), w.grad()};
+    };
+    const Tensors want = gradients([&] { loss(x, false).backward(); });
+    rg::CompiledBackward backward = rg::compile_backward();
+    const auto compiled = rg::compile([&](const Tensor& in) { return loss(in, true); });
+    const auto step = rg::compile_step([&](const Tensor& in) { loss(in, true).backward(); });
+    const std::function<void()> modes[] = {[&] { loss(x, true).backward(); },
+                                           [&] { backward(loss(x, true)); }, [&] { compiled(x).backward(); },
+                                           [&] { step(x); }};
+    for (int run = 0; run < 2; ++run)
+      for (const auto& mode : modes) {
+        INFO("mode " << &mode - modes << ", autocast " << is_on << ", run " << run);
+        const rg::autocast around(rg::kFloat16, {.enabled = !is_on});
+        Calls calls;
+        const Tensors got = gradients(mode);
+        CHECK(same_bits(got[0], want[0]));
+        CHECK(same_bits(got[1], want[1]));
+        if (&mode != modes) continue;
+        CHECK(calls.count("mm") == 1);
+        CHECK((calls.count("to") > 0) == is_on);
+      }
+    for (const auto& graph : {backward.graph(), compiled.backward_graph(), step.graph()}) {
+      int products = 0;
+      for (const rg::ir::Node& node : graph->nodes()) {
+        if (node.op->name != "mm") continue;
+        ++products;
+        CHECK(graph->type(node.first_result).dtype == (is_on ? rg::kBFloat16 : rg::kFloat32));
+      }
+      // Four of derivatives, and one of the recomputation, which a step merges with its forward's: two.
+      CHECK(products == (graph == step.graph() ? 6 : 5));
+    }
+    CHECK(backward.stats().captures == 1);
+    CHECK(compiled.stats().captures == 1);
+    CHECK(step.stats().captures == 1);
+    of_setting.push_back(want[0]);
+  }
+  CHECK_FALSE(same_bits(of_setting[0], of_setting[1]));  // casts change bits
+}

@@ -153,6 +153,35 @@ TEST_CASE("normal of tensors and numbers") {
   CHECK(r.tangents[0].to_vector() == std::vector<double>(3, 0));
 }
 
+TEST_CASE("stochastic rounding") {
+  manual_seed(9);
+  // Between the neighbours 1 and 1 + 2^-7, at a quarter of the way.
+  const Tensor quarter = full({40'000}, 1 + 0x1p-9, {kFloat32});
+  const Tensor rounded = stochastic_round(quarter);
+  CHECK(rounded.dtype() == kBFloat16);
+  for (const double v : rounded.to_vector()) CHECK((v == 1 || v == 1 + 0x1p-7));
+  CHECK(mean(rounded.to(kFloat64)).item<double>() == Approx(1 + 0x1p-9).margin(0x1p-7 * 0.01));
+  CHECK(mean(stochastic_round(-quarter).to(kFloat64)).item<double>() ==
+        Approx(-1 - 0x1p-9).margin(0x1p-7 * 0.01));
+  // What bfloat16 represents stays, and so does what is not finite.
+  const std::vector<double> exact = {0, -0.0, 1, -3.5, 0x1p-133, INFINITY, -INFINITY, 0x1.fep127};
+  CHECK(stochastic_round(tensor(exact, {8}, {kFloat32})).to_vector() == exact);
+  CHECK(std::isnan(stochastic_round(full({}, NAN, {kFloat32})).item<double>()));
+  // Element i depends on (seed, offset, i): not on the layout.
+  const Tensor x = rand({50, 70});
+  manual_seed(3);
+  const std::vector<double> want = stochastic_round(x).to_vector();
+  manual_seed(3);
+  CHECK(stochastic_round(x.t().contiguous().t()).to_vector() == want);
+  CHECK(stochastic_round(x).to_vector() != want);
+  manual_seed(3);
+  const Tensor into = zeros({70, 50}, {kBFloat16}).t();
+  fill_stochastic_round(into, x);
+  CHECK(into.to_vector() == want);
+  CHECK(category_of([&] { stochastic_round(x.to(kFloat64)); }) == Category::dtype_mismatch);
+  CHECK(category_of([&] { fill_stochastic_round(x, x); }) == Category::bad_argument);
+}
+
 TEST_CASE("draws like a tensor") {
   const Tensor x = zeros({2, 3}, {kFloat64}).t();
   CHECK(rand_like(x).dtype() == kFloat64);

@@ -352,6 +352,9 @@ TEST_CASE("errors") {
   CHECK(category_of([&] { frac(i); }) == Category::dtype_mismatch);
   CHECK(category_of([&] { sin(ones({2}).to(kFloat8_e5m2)); }) == Category::dtype_mismatch);
   CHECK(category_of([&] { maximum(ones({2}).to(kFloat8_e5m2), a); }) == Category::dtype_mismatch);
+  std::string text;
+  CHECK(category_of([&] { pow(ones({2}).to(kFloat8_e5m2), -1); }, &text) == Category::dtype_mismatch);
+  CHECK_THAT(text, Catch::StartsWith("pow:"));  // not the op of a number in the exponent
 }
 
 }  // namespace

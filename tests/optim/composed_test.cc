@@ -1,5 +1,6 @@
-// Adafactor and Muon, whose steps are made of tensor functions: PyTorch 2.15's numbers (Muon's with its products in
-// float64), eager and recorded with the same bits; saved state; what goes to AdamW.
+// Adafactor, Muon and SOAP, whose steps are made of tensor functions: PyTorch 2.15's numbers (Muon's with its products
+// in float64; SOAP's are those of its authors' code, computed in float64 by numpy), eager and recorded with the same
+// bits; saved state; what goes to AdamW.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -44,7 +45,7 @@ void check(const Tensor& p, const Result& wanted) {
   const Vector got = p.to_vector();
   double square = 0;
   for (const double v : got) square += v * v;
-  const Vector numbers = {got[0], got[1], got.back(), std::sqrt(square)};
+  const Vector numbers = {got[0], got[got.size() > 1], got.back(), std::sqrt(square)};
   for (size_t i = 0; i < 4; ++i) CHECK(numbers[i] == Approx(wanted.numbers[i]).epsilon(1e-11));
 }
 
@@ -54,7 +55,8 @@ void step_with(optim::Optimizer& optimizer, const rg::Tensors& params, int t) {
 }
 
 template <class Optimizer>
-void follow(const typename Optimizer::Options& options, const std::vector<Result>& results) {
+void follow(const typename Optimizer::Options& options, const std::vector<Result>& results,
+            int captures = 1) {
   rg::Tensors params, same, others;
   for (const Result& r : results) {
     params.push_back(parameter(r.size));
@@ -76,7 +78,7 @@ void follow(const typename Optimizer::Options& options, const std::vector<Result
     resumed.load_state_dict(saved.state_dict());
     saved = resumed;
   }
-  CHECK(step.stats().captures == 1);
+  CHECK(step.stats().captures == captures);
   for (size_t i = 0; i < results.size(); ++i) {
     INFO("parameter " << i);
     check(params[i], results[i]);
@@ -123,6 +125,50 @@ TEST_CASE("Muon gives PyTorch's numbers") {
       {.lr = 0.05, .ns_coefficients = {2, -1.5, 0.5}},
       {{{5, 3}, {0.7143713950304527, 0.638484308887306, 0.9061459720291086, 2.603993079541747}},
        {{3, 5}, {0.7708654861253215, 0.5216321011226913, 0.8489625129598137, 2.572009975197989}}});
+}
+
+// The sizes are such that no basis is arbitrary but for signs: products of the first gradient lack one rank at most.
+TEST_CASE("SOAP gives its authors' numbers") {
+  follow<optim::SOAP>(
+      {},
+      {{{4, 4}, {1.001049403968413, 0.6287701900196656, 0.5724990349734906, 2.8814079844021365}},
+       {{4, 3}, {0.9945642434286531, 0.6325662145817305, -0.8976765867353075, 2.555749264626501}},
+       {{7}, {0.9951347709141434, 0.6235137711103506, 0.6209409542862351, 1.8610209417774628}},
+       {{}, {0.9951347709141434, 0.9951347709141434, 0.9951347709141434, 0.9951347709141434}},
+       {{2, 3, 4}, {0.998453548953378, 0.6272055277529961, -0.2823741134207412, 3.4536544992853617}}},
+      2);
+  follow<optim::SOAP>(
+      {.lr = 0.02,
+       .betas = {0.9, 0.99},
+       .shampoo_beta = 0.8,
+       .eps = 1e-4,
+       .weight_decay = 0.1,
+       .precondition_frequency = 3},
+      {{{4, 4}, {0.9795132057223938, 0.6533496865810459, 0.43683493307410676, 2.80087495627877}},
+       {{3, 4}, {0.9572030922261099, 0.6351849053890131, -0.9744719273713058, 2.4736641313282592}},
+       {{2, 3, 2, 3}, {0.9462044800910858, 0.6546789136860295, 0.9533851508417751, 4.178962383336625}},
+       {{2, 3, 4}, {1.0026350063631564, 0.6510992980194262, -0.33343492265333685, 3.420678488035395}}},
+      3);
+  follow<optim::SOAP>(
+      {.lr = 0.02,
+       .precondition_frequency = 1,
+       .max_precond_dim = 4,
+       .normalize_grads = true,
+       .correct_bias = false},
+      {{{3, 5}, {0.8416352931121213, 0.6276504877787553, 0.8256644800576735, 2.681257177633187}},
+       {{5, 3}, {0.8885970400555624, 0.6931173339649327, 0.7574243458468466, 2.7086804036331866}},
+       {{4, 4}, {0.9582423858785302, 0.6754756372371733, 0.2932798915599425, 2.8642595220344265}}},
+      2);
+  follow<optim::SOAP>(
+      {.lr = 0.02,
+       .precondition_frequency = 2,
+       .max_precond_dim = 6,
+       .merge_dims = true,
+       .precondition_1d = true},
+      {{{2}, {0.9463977655957285, 0.6599233156099232, 0.6599233156099232, 1.1537623296026707}},
+       {{4, 3}, {0.9504098928843681, 0.6656610293076126, -0.9277719613991046, 2.5112617796586263}},
+       {{6, 2, 3}, {0.9693452677315049, 0.6605071264420211, 0.9367894620146048, 4.29680340547854}}},
+      3);
 }
 
 TEST_CASE("Muon takes tensors of more dims as matrices, and leaves the rest to AdamW") {

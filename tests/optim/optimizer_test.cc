@@ -1,5 +1,5 @@
 // SGD and AdamW against a naive reference in double; groups, missing gradients, parameters
-// together and alone, state, schedules, clipping, refusals, threads.
+// together and alone, state, clipping, refusals, threads.
 //
 // Not tested here: other optimizers (there are none), learning (tests/examples). The reference is PyTorch's algorithm
 // as it documents it, written out per element; real PyTorch results are in the conformance suite "optim".
@@ -294,16 +294,6 @@ TEST_CASE("clip_grad_value_ clamps, strided gradients too") {
   optim::clip_grad_value_({p}, 3);
   CHECK(p.grad().to_vector() == Vector{1, 3, 3, 2, -3, 3});
   CHECK(category_of([&] { optim::clip_grad_value_({p}, -1); }) == Category::bad_argument);
-}
-
-TEST_CASE("the cosine schedule warms up, peaks and ends") {
-  const optim::CosineSchedule s{.peak = 1, .final = 0.1, .warmup = 4, .steps = 104};
-  CHECK(s.at(0) == Approx(0.2));
-  CHECK(s.at(3) == Approx(0.8));
-  CHECK(s.at(4) == Approx(1));
-  CHECK(s.at(54) == Approx(0.55));
-  CHECK(s.at(104) == Approx(0.1));
-  CHECK(s.at(1000) == Approx(0.1));
 }
 
 TEST_CASE("results do not depend on the number of threads") {

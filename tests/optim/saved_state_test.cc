@@ -133,10 +133,10 @@ TEST_CASE("Training goes on with the same bits from a file: parameters, optimize
   struct Run {
     Tensor p = rg::ones({3}, {rg::kFloat64, rg::kCPU, true});
     optim::Adam optimizer{{p}, {.lr = 0.1}};
-    optim::SequentialLR scheduler{
-        optimizer,
-        {std::make_shared<optim::LinearLR>(optimizer, 0.1, 1.0, 4), std::make_shared<optim::CyclicLR>(optimizer, 0.01, 0.1)},
-        {4}};
+    optim::SequentialLR scheduler{optimizer,
+                                  {std::make_shared<optim::LinearLR>(optimizer, 0.1, 1.0, 4),
+                                   std::make_shared<optim::CyclicLR>(optimizer, 0.01, 0.1)},
+                                  {4}};
     void step(const Tensor& g) {
       p.set_grad(g);
       optimizer.step();
@@ -187,4 +187,53 @@ TEST_CASE("Options that are wrong, or of another optimizer, are refused, and not
   CHECK(category_of([&] { other.load_state_dict(state); }) == Category::bad_argument);
   CHECK(other.param_groups()[0].options.lr == 0.3);
   CHECK(!other.state_dict().contains("0.step"));
+}
+
+TEST_CASE("L-BFGS goes on from a saved state with its options, before and after its first step") {
+  struct Run {
+    explicit Run(optim::LBFGSOptions options) : optimizer({p}, options) {}
+    void step() {
+      optimizer.step([&] {
+        optimizer.zero_grad();
+        const Tensor loss = rg::sum(rg::square(rg::square(p) - target));
+        loss.backward();
+        return loss;
+      });
+    }
+    Tensor p = rg::full({3}, 0.5, {rg::kFloat64, rg::kCPU, true});
+    const Tensor target = rg::tensor({1, 2, 3}, {3}, {rg::kFloat64});
+    optim::LBFGS optimizer;
+  };
+  for (const int stop : {0, 1, 2}) {
+    INFO("stopped after " << stop);
+    Run first({.lr = 0.3, .max_iter = 3, .max_eval = 2, .tolerance_grad = 1e-9, .history_size = 2}),
+        second({});
+    optim::StepLR scheduler(first.optimizer, 1, 0.5);
+    for (int t = 0; t < stop; ++t) first.step(), scheduler.step();
+    {
+      rg::NoGradGuard no_grad;
+      second.p.copy_(first.p);
+    }
+    const rg::StateDict saved = first.optimizer.state_dict();
+    CHECK(saved.at("param_groups.0.initial_lr").item<double>() == 0.3);
+    second.optimizer.load_state_dict(saved);
+    CHECK(second.optimizer.options.lr == first.optimizer.options.lr);
+    CHECK(second.optimizer.options.max_iter == 3);
+    CHECK(second.optimizer.options.max_eval == 2);
+    CHECK(second.optimizer.options.history_size == 2);
+    CHECK(second.optimizer.options.tolerance_grad == 1e-9);
+    for (int t = stop; t < 4; ++t) {
+      first.step(), second.step();
+      CHECK(first.p.to_vector() == second.p.to_vector());
+    }
+  }
+  Run searching({.line_search_fn = optim::LineSearchFn::strong_wolfe}), other({.lr = 0.7});
+  CHECK(category_of([&] { other.optimizer.load_state_dict(searching.optimizer.state_dict()); }) ==
+        Category::bad_argument);
+  rg::StateDict wrong = other.optimizer.state_dict();
+  wrong.at("param_groups.0.lr") = rg::scalar_tensor(0.1, {rg::kFloat64});
+  wrong.at("param_groups.0.max_eval") = rg::scalar_tensor(int64_t{0}, {rg::kInt64});
+  CHECK(category_of([&] { other.optimizer.load_state_dict(wrong); }) == Category::bad_argument);
+  CHECK(other.optimizer.options.lr == 0.7);
+  CHECK(!other.optimizer.options.max_eval);
 }

@@ -185,6 +185,23 @@ TEST_CASE(
   CHECK(train(p, false) == train(q, true));
 }
 
+TEST_CASE("14: an optimizer and parameters that are destroyed are freed although the recorded step exists") {
+  for (const Named& named : kOptimizers) {
+    INFO(named.name);
+    const int64_t before = rg::memory::stats().live_bytes;
+    std::optional<Tensors> p = parameters();
+    auto optimizer = named.make(*p);
+    auto step = rg::compile_step([&] { optimizer->step(); });
+    give(*p, 1, all);
+    step();
+    optimizer.reset();
+    CHECK(rg::category_of([&] { step(); }) == Category::bad_argument);
+    p.reset();
+    CHECK(rg::category_of([&] { step(); }) == Category::bad_argument);
+    CHECK(rg::memory::stats().live_bytes == before);
+  }
+}
+
 TEST_CASE("15, 16: a step of an optimizer that has gone is an error, also when another one has its address") {
   const Tensors p = parameters();
   std::optional<optim::SGD> optimizer(std::in_place, p);
@@ -220,6 +237,32 @@ TEST_CASE(
       check_same(*whole, *second);
     }
   }
+}
+
+TEST_CASE("22, 23: gradients that a step is given are named by a log, those that it plans are not") {
+  std::vector<std::string> heard;
+  rg::logging::set_sink([&](rg::logging::Topic, std::string_view text) { heard.emplace_back(text); });
+  rg::logging::set_topics("gradients");
+  const Tensors p = parameters();
+  optim::SGD optimizer({p[0], p[1]});
+  auto planned = rg::compile_step([&] {
+    rg::sum(rg::exp(p[0]) * rg::sum(p[1])).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+  });
+  planned(), planned();
+  CHECK(heard.empty());
+  auto given = rg::compile_step([&] { optimizer.step(); });
+  for (int t = 1; t <= 3; ++t) {
+    give({p[0], p[1]}, t, all);
+    given();
+  }
+  rg::logging::set_topics("");
+  rg::logging::set_sink({});
+  REQUIRE(heard.size() == 1);  // once, at the recording
+  CHECK(heard[0].find(".grad of a leaf, f64[2,3], used by sgd_step at") != std::string::npos);
+  CHECK(heard[0].find(".grad of a leaf, f64[4], used by sgd_step at") != std::string::npos);
+  CHECK(heard[0].find("optimizer_steps_test.cc") != std::string::npos);
 }
 
 TEST_CASE("24: a step finds what the function has written to a parameter before") {

@@ -75,7 +75,7 @@ std::string signature(const Sample& sample) {
                         !optional               ? ""
                         : op.has_scalar_operand ? "|number"
                                                 : "?");
-    if (!plain) text += ": " + rg::to_string(sample.type(i));
+    if (!plain && sample.type(i).dtype != rg::ScalarType::Undefined) text += ": " + rg::to_string(sample.type(i));
   }
   if (op.arity < 0) text += ", ...";
   Kinds kinds(op.has_scalar_operand);
@@ -138,6 +138,28 @@ std::string row(const Entry& entry) {
                      dtypes_text(sample), cell(how), fmt::join(rule.saved, ", "), traits(op), executors(op));
 }
 
+std::string ops_cast(rg::CastPolicy policy) {
+  std::vector<std::string> names;
+  for (const Family& family : families())
+    for (const Entry& entry : family.entries)
+      if (entry.op->cast_policy == policy) names.push_back(fmt::format("`{}`", entry.op->name));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string casts() {
+  static constexpr std::pair<rg::CastPolicy, std::string_view> kPolicies[] = {
+      {rg::CastPolicy::lower_precision, "the dtype of the scope"},
+      {rg::CastPolicy::float32, "float32"},
+      {rg::CastPolicy::promote, "float32 if one has it"},
+      {rg::CastPolicy::banned, "float32; in float16 an error"}};
+  std::string text =
+      "\n## Under autocast\n\nWhat [autocast](training.md#mixed-precision) casts operands to. Other ops run "
+      "in the "
+      "dtypes that they get.\n\n| operands | ops |\n|---|---|\n";
+  for (const auto& [policy, to] : kPolicies) text += fmt::format("| {} | {} |\n", to, ops_cast(policy));
+  return text;
+}
+
 std::string document() {
   std::string text(kIntroduction);
   for (const Family& family : families()) {
@@ -145,7 +167,7 @@ std::string document() {
     text += "| op | meaning | dtypes | derivative | saves | traits | on |\n|---|---|---|---|---|---|---|\n";
     for (const Entry& entry : family.entries) text += row(entry);
   }
-  return text;
+  return text + casts();
 }
 
 }  // namespace

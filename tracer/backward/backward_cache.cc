@@ -124,9 +124,10 @@ BackwardCache::Found BackwardCache::look_up_or_capture(const BackwardRequest& re
   }
   found = capture(structure, request, walk, reached);
   found.captured = true;
-  if (found.capture->recorded().has_parts() && logging::wants_trace())
-    logging::trace("before the unpacks of traceable pairs are inlined:\n" +
-                   Capture::record(request, walk, reached, false)->graph().print());
+  if (found.capture->recorded().has_parts() && logging::wants(logging::Topic::trace))
+    logging::write(logging::Topic::trace,
+                   "before the unpacks of traceable pairs are inlined:\n" +
+                       Capture::record(request, walk, reached, false)->graph().print());
   logging::captured(found.capture->graph(), misfit);
   return found;
 }

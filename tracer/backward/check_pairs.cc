@@ -1,13 +1,11 @@
 // See tracer/backward/check_pairs.h.
 #include "tracer/backward/check_pairs.h"
 
-#include <cstring>
-
 #include <fmt/format.h>
 
-#include "ops/shape_ops.h"
 #include "tracer/backward/capture.h"
 #include "tracer/backward/packed_slots.h"
+#include "tracer/observe/checks.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -24,14 +22,6 @@ Tensors gradients(const BackwardRequest& request, bool inlines) {
   const Trail trail(request, walk, packed);
   const auto entry = capture->make_plan({}, std::move(numbers));
   return capture->recorded().run(*entry->plan, request, reached, trail, entry->values).gradients;
-}
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.defined() != b.defined()) return false;
-  if (!a.defined()) return true;
-  const Tensor x = contiguous(a.cpu()), y = contiguous(b.cpu());
-  return x.nbytes() == y.nbytes() &&
-         std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
 }
 
 }  // namespace
@@ -51,7 +41,7 @@ void check_inlined_pairs(const BackwardRequest& request) {
   if (inlined.empty()) return;
   const Tensors called = gradients(probe, false);
   for (size_t i = 0; i < inlined.size(); ++i)
-    if (!same_bits(inlined[i], called[i]))
+    if (!has_same_bits(inlined[i], called[i]))
       fail(Category::bad_argument, "backward",
            fmt::format(
                "gradient {}, {}, has other bits with the unpacks of traceable pairs in the graph than with "

@@ -2,6 +2,7 @@
 #include "tracer/backward/compile_backward.h"
 
 #include "engine/anomaly.h"
+#include "engine/autocast.h"
 #include "engine/runner.h"
 #include "tracer/backward/backward_cache.h"
 #include "tracer/backward/check_pairs.h"
@@ -25,6 +26,7 @@ struct CompiledBackward::State final : BackwardRunner {
 Tensors CompiledBackward::State::run(const BackwardRequest& request) {
   if (Emitter::current().is_symbolic()) return run_backward(request);  // part of the current recording
   logging::RunLog log;
+  const detail::AutocastOff no_casts;
   Reached reached;
   const BackwardCache::Found found = cache.prepare(request, reached);
   const Capture& capture = *found.capture;

@@ -12,6 +12,7 @@
 #include "engine/region_log.h"
 #include "engine/runner.h"
 #include "tracer/function/explain.h"
+#include "tracer/function/pairs_log.h"
 #include "tracer/function/sized_function.h"
 #include "tracer/function/twin.h"
 #include "tracer/observe/checks.h"
@@ -26,7 +27,9 @@ SourceLocation detail::line_of_call(SourceLocation where, SourceLocation compile
 
 struct FunctionCache::State {
   State(FunctionKind k, CompileOptions o) : kind(k), options(o) {
-    if (!options.twin_calls) options.twin_calls = checks_of_environment().twin_calls;
+    const Checks checks = checks_of_environment();
+    if (!options.twin_calls) options.twin_calls = checks.twin_calls;
+    options.check_pairs |= checks.pairs;
     if (options.twin_calls < 0)
       fail(Category::bad_argument, name(), fmt::format("twin_calls is {}", options.twin_calls));
   }
@@ -36,6 +39,7 @@ struct FunctionCache::State {
     return state;
   }
   std::string_view name() const { return kind == FunctionKind::step ? "compile_step" : "compile"; }
+  PairForm pairs() const { return options.check_pairs ? PairForm::checked : PairForm::inlined; }
   const FunctionKind kind;
   CompileOptions options;
   bool has_function = true;
@@ -54,6 +58,7 @@ struct FunctionCache::State {
   std::string reason, eager_reason;
   std::string fixed_because;            // why sizes are never symbols
   std::vector<LiveInteger> live_sizes;  // live numbers that the function uses as sizes
+  std::string gone;                     // a tensor that a dropped recording needed
   // Known about calls before they are recorded: the results of their opaque functions, or why they cannot be
   // recorded.
   struct Known {
@@ -69,26 +74,66 @@ struct FunctionCache::State {
     std::vector<Number> values;
     std::shared_ptr<SizedFunction> sized;
     bool is_twin_call = false;
+    OutsideTensors::Pins pins = {};
   };
+  // Destroyed without the lock, since tensors and hooks may go with them.
+  struct Dropped {
+    std::list<Entry> entries;
+    std::shared_ptr<SizedFunction> last;
+    std::vector<OutsideTensors::Pins> pins;
+  };
+  // Of a recording a tensor is gone. If an object that the function uses has replaced it, the function can be recorded
+  // again.
+  void drop(std::list<Entry>::iterator it, Dropped& dropped) {
+    if (it->capture->guards().misfit_of_objects().empty()) gone = it->capture->gone();
+    if (last && last->shared_capture() == it->capture) dropped.last = std::exchange(last, nullptr);
+    for (const auto& sized : it->sized) add(stats, *sized);
+    ++stats.dropped;
+    dropped.entries.splice(dropped.entries.end(), entries, it);
+  }
   Found find(const CallGuard& guard, const Tensors& arguments, std::string& why) {
+    Dropped dropped;
     std::lock_guard lock(mutex);
     why = "first call";
-    for (auto it = entries.begin(); it != entries.end(); ++it) {
+    for (auto next = entries.begin(); next != entries.end();) {
+      const auto it = next++;
+      std::optional<OutsideTensors::Pins> pins = it->capture->pin();
+      if (!pins) {
+        drop(it, dropped);
+        continue;
+      }
       std::string misfit;
       std::optional<std::vector<Number>> values = it->capture->fit(guard, arguments, misfit);
       if (it == entries.begin() && !values) why = std::move(misfit);
-      if (!values) continue;
+      if (!values) {
+        dropped.pins.push_back(*std::move(pins));
+        continue;
+      }
       entries.splice(entries.begin(), entries, it);
       ++stats.hits;
       const bool is_twin_call = options.twin_calls && stats.hits % options.twin_calls == 0;
       stats.twins += is_twin_call;
       std::list<std::shared_ptr<SizedFunction>>& all = it->sized;
       const auto sized = std::ranges::find_if(all, [&](const auto& s) { return s->has_sizes(*values); });
-      if (sized == all.end()) return {it->capture, std::move(*values), nullptr, is_twin_call};
-      all.splice(all.begin(), all, sized);
-      return {it->capture, std::move(*values), all.front(), is_twin_call};
+      if (sized != all.end()) all.splice(all.begin(), all, sized);
+      return {it->capture, std::move(*values), sized == all.end() ? nullptr : all.front(), is_twin_call,
+              *std::move(pins)};
     }
     return {};
+  }
+  // Another recording would call the function, which may refer to what is gone.
+  void check_nothing_gone(SourceLocation where) {
+    std::lock_guard lock(mutex);
+    if (!gone.empty()) fail_gone(gone, where);
+  }
+  [[noreturn]] void fail_gone(std::string_view what, SourceLocation where) const {
+    fail(Category::bad_argument, name(),
+         fmt::format(
+             "a tensor that the function uses is gone: {}. A recorded function does not keep parameters and "
+             "state of others alive. Hint: keep model and optimizer as long as it is called; reset() before "
+             "a call that is to record the function with others",
+             what),
+         where);
   }
   // The capture of a call that differed in sizes only; null if there is none.
   std::shared_ptr<FunctionCapture> with_other_sizes(const CallGuard& guard) {
@@ -251,25 +296,31 @@ void FunctionCache::find_or_record(const FunctionBody& body, const CallParts& ar
   const CallGuard guard(arguments);
   std::string why;
   State::Found found = state_->find(guard, arguments.tensors, why);
-  server = {found.sized, !found.capture, found.is_twin_call};
+  server = {found.sized, !found.capture, found.is_twin_call, std::move(found.pins)};
   if (found.sized) return;
   if (server.is_first) {
+    state_->check_nothing_gone(where);
     const std::optional<State::Known> known = state_->what_is_known(guard);
     if (known && !known->not_recordable.empty()) throw NotRecordable(known->not_recordable);
     try {
       found.capture = std::make_shared<FunctionCapture>(body, arguments.tensors, guard, state_->kind,
                                                         known ? &known->calls : nullptr,
-                                                        state_->symbols_for(guard), where);
+                                                        state_->symbols_for(guard), state_->pairs(), where);
     } catch (const NotRecordable& e) {
       state_->note({guard, {}, e.what()});
       throw;
     }
     if (found.capture->sizes().count())
       found.values = RecordedFunction::hints(found.capture->recorded().graph);
+    std::optional<OutsideTensors::Pins> pins = found.capture->pin();
+    if (!pins) state_->fail_gone(found.capture->gone(), where);
+    server.pins = *std::move(pins);
   }
   auto sized = std::make_shared<SizedFunction>(found.capture, arguments.tensors, std::move(found.values));
   if (server.is_first) {
     found.capture->choose(sized->choices());
+    if (found.capture->has_traceable_pairs() && logging::wants(logging::Topic::trace))
+      log_before_inlining(*sized, body, arguments.tensors);
     sized->log(why);
     state_->keep(found.capture, std::move(why));
   }
@@ -303,7 +354,8 @@ void FunctionCache::check_twin(const FunctionBody& body, const CallParts& argume
   std::string difference;
   try {
     FunctionCapture twin(body, arguments.tensors, CallGuard(arguments), state_->kind, before.known(),
-                         SizeRequest{SizeSymbols::as_before, recorded.shared_capture()}, where);
+                         SizeRequest{SizeSymbols::as_before, recorded.shared_capture()}, before.pairs(),
+                         where);
     difference = difference_of_twin(recorded, twin);
   } catch (const DryRunNeeded&) {
     difference = "it calls other functions of the user";
@@ -404,7 +456,9 @@ std::shared_ptr<const ir::Graph> FunctionCache::backward_graph() const {
 
 std::vector<ir::Binding> FunctionCache::bindings(const Tensors& arguments) const {
   std::lock_guard lock(state_->mutex);
-  return state_->last ? state_->last->bind(arguments) : std::vector<ir::Binding>();
+  if (!state_->last) return {};
+  const std::optional<OutsideTensors::Pins> pins = state_->last->capture().pin();
+  return pins ? state_->last->bind(arguments) : std::vector<ir::Binding>();
 }
 
 std::string FunctionCache::last_capture_reason() const {
@@ -425,6 +479,7 @@ void FunctionCache::reset() {
   state_->reason.clear();
   state_->eager_reason.clear();
   state_->known.clear();
+  state_->gone.clear();
 }
 
 }  // namespace retrograd

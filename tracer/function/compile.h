@@ -75,6 +75,10 @@ struct CompileOptions {
   // concurrent, and must do what was recorded; else the call is an Error(bad_argument) that names the line
   // (docs/compile.md: "Checking a recording"). 0: as RETROGRAD_CHECK says, twin or twin:n; never without it.
   int64_t twin_calls = 0;
+  // Each run also calls the functions of traceable pairs of saved-tensor hooks, and compares what they unpack with what
+  // the graph does: other bits are an Error(bad_argument) that names the pair, the op, its line and the tensor
+  // (docs/hooks.md). Also switched on by RETROGRAD_CHECK=pairs.
+  bool check_pairs = false;
 };
 
 /// The part independent of the function's type.
@@ -86,6 +90,7 @@ class FunctionCache {
     int64_t captures = 0;   // graphs recorded, each with its plan
     int64_t hits = 0;       // calls served by an existing capture
     int64_t evictions = 0;  // captures evicted
+    int64_t dropped = 0;    // captures dropped since a tensor from outside that they need is gone
     int64_t plans = 0;      // plans made, one per capture and set of sizes
     int64_t plan_evictions = 0;
     int64_t nodes = 0;  // of graph()
@@ -142,6 +147,7 @@ class FunctionCache {
   struct Server {
     std::shared_ptr<SizedFunction> sized;
     bool is_first = false, is_twin_call = false;
+    std::vector<RefPtr<TensorImpl>> pins = {};  // keep what the recording needs
   };
   void find_or_record(const FunctionBody& body, const CallParts& arguments, Server& server,
                       SourceLocation where) const;

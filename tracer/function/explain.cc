@@ -48,7 +48,27 @@ std::string list_of(const std::vector<std::string>& lines) {
   return text;
 }
 
+// The first node that uses a value; null if none does.
+const ir::Node* first_user(const ir::Graph& graph, ir::ValueId value) {
+  const auto uses = [&](const ir::Node& node) { return std::ranges::count(graph.operands(node), value) > 0; };
+  const auto it = std::ranges::find_if(graph.nodes(), uses);
+  return it == graph.nodes().end() ? nullptr : &*it;
+}
+
 }  // namespace
+
+std::string given_gradients(const ir::Graph& graph, const std::vector<RecordedFunction::Input>& inputs) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].grad_of && inputs[i].grad_of_argument < 0) continue;
+    const ir::ValueId value = graph.inputs()[i].value;
+    if (const ir::Node* const user = first_user(graph, value))
+      text += fmt::format(
+          "{}.grad of a leaf, {}, used by {} at {}, is given to each run: its memory is not planned",
+          text.empty() ? "" : "\n", to_string(graph.type(value)), user->op->name, to_string(user->where));
+  }
+  return text;
+}
 
 std::string explanation_of(const FunctionCapture& capture, std::string_view fixed_because) {
   const RecordedFunction& recorded = capture.recorded();
@@ -65,7 +85,7 @@ std::string explanation_of(const FunctionCapture& capture, std::string_view fixe
   int live = capture.sizes().live_count();
   for (const RecordedFunction::Numbers& n : recorded.numbers) live += n.count;
   const auto outside =
-      std::ranges::count_if(recorded.inputs, [](const auto& i) { return i.captured.defined(); });
+      std::ranges::count_if(recorded.inputs, [](const auto& i) { return i.captured != nullptr; });
   text += fmt::format("read at each run: {} numbers, {} tensors from outside\n", live, outside);
   std::vector<std::string> numbers;
   for (const ir::Node& node : graph.nodes()) {

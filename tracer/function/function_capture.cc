@@ -14,9 +14,10 @@ namespace retrograd::inline v0 {
 
 FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& arguments, CallGuard guard,
                                  FunctionKind kind, const KnownCalls* known, const SizeRequest& symbols,
-                                 SourceLocation where)
+                                 PairForm pairs, SourceLocation where)
     : kind_(kind),
       where_(where),
+      pairs_(pairs),
       known_(known ? std::optional(*known) : std::nullopt),
       guards_(std::move(guard), recorded_),
       results_(where) {
@@ -34,6 +35,7 @@ FunctionCapture::FunctionCapture(const FunctionBody& body, const Tensors& argume
     if (!sizes_.count())
       ir::verify(recorded_.graph);  // else with numbers in place of symbols, which may differ in form
     guards_.finish(arguments);
+    if (!tape_) recorded_.outside->loosen();
   } catch (...) {
     settle_recorded();
     throw;
@@ -54,6 +56,10 @@ ArgumentSizes FunctionCapture::sizes_of(const SizeRequest& request, const std::v
   return {};
 }
 
+std::string FunctionCapture::gone() const {
+  return fmt::format("{} in the recording of the call at {}", recorded_.outside->gone(), to_string(where_));
+}
+
 FunctionCapture::~FunctionCapture() { settle_recorded(); }
 
 const OptimisedFunction* FunctionCapture::optimised() const {
@@ -72,7 +78,7 @@ void FunctionCapture::settle_recorded() noexcept {
 void FunctionCapture::record(const FunctionBody& body, const Tensors& arguments, const KnownCalls* known) {
   const SymbolTable::Scope symbols(&recorded_.graph.symbols);  // also after that of the recorder has ended
   auto tape = std::make_unique<RecordedTape>(
-      std::make_unique<FunctionRecorder>(recorded_.graph, sizes_, where_, known));
+      std::make_unique<FunctionRecorder>(recorded_.graph, sizes_, where_, known, pairs_));
   FunctionRecorder& recorder = tape->recorder();
   {
     const Tensors stand_ins = recorder.inputs().arguments(arguments);
@@ -96,6 +102,7 @@ void FunctionCapture::record(const FunctionBody& body, const Tensors& arguments,
     tape_->find_functions(results_);
   }
   calls_code_ = recorder.host().calls_code();
+  has_traceable_pairs_ = recorder.host().packs().has_traceable();
   recorder.finish(results_.recorded(), recorded_);
   results_.finish(recorded_);
   if (recorder.depends_on_locations()) guards_.guard_locations(arguments);

@@ -40,7 +40,7 @@ class FunctionCapture {
   /// Records the function for arguments like these. `known`: the known calls of its opaque functions; throws
   /// DryRunNeeded if one is missing, LiveSizeNeeded for a live number that is a size and not among those of `symbols`.
   FunctionCapture(const FunctionBody& body, const Tensors& arguments, CallGuard guard, FunctionKind kind,
-                  const KnownCalls* known, const SizeRequest& symbols, SourceLocation where);
+                  const KnownCalls* known, const SizeRequest& symbols, PairForm pairs, SourceLocation where);
   ~FunctionCapture();
   FunctionCapture(const FunctionCapture&) = delete;
 
@@ -48,6 +48,10 @@ class FunctionCapture {
   SourceLocation where() const { return where_; }  // of the call that was recorded
   const RecordedFunction& recorded() const { return recorded_; }
   const FunctionGuards& guards() const { return guards_; }
+  /// The tensors that it needs and does not hold itself; nothing if one is gone. A call holds them until it is over.
+  std::optional<OutsideTensors::Pins> pin() const { return recorded_.outside->pin(); }
+  /// What is gone, and where it was captured.
+  std::string gone() const;
   /// The calls of opaque functions that it was recorded with; null if none were known.
   const KnownCalls* known() const { return known_ ? &*known_ : nullptr; }
   const ArgumentSizes& sizes() const { return sizes_; }
@@ -62,6 +66,9 @@ class FunctionCapture {
   const std::shared_ptr<const void>& form() const { return form_; }
   /// Whether a run calls user code: hooks, opaque functions, pairs.
   bool calls_code() const { return calls_code_; }
+  PairForm pairs() const { return pairs_; }
+  /// Whether traceable pairs have packed values of it.
+  bool has_traceable_pairs() const { return has_traceable_pairs_; }
 
   /// If sizes are symbols: the values of all expressions of the graph in a call. No vector, with the reason, if the
   /// capture does not serve the call.
@@ -84,6 +91,7 @@ class FunctionCapture {
 
   const FunctionKind kind_;
   const SourceLocation where_;
+  const PairForm pairs_;
   const std::optional<KnownCalls> known_;
   RecordedFunction recorded_;
   ArgumentSizes sizes_;
@@ -96,7 +104,7 @@ class FunctionCapture {
   mutable std::once_flag optimised_once_;
   mutable std::optional<OptimisedFunction> optimised_;
   std::shared_ptr<const void> form_;
-  bool calls_code_ = false;
+  bool calls_code_ = false, has_traceable_pairs_ = false;
   bool numbers_are_open_ = true;
 };
 

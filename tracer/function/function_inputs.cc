@@ -162,6 +162,21 @@ void FunctionInputs::need_input(Root& root) {
 // ---- others -------------------------------------------------------------------------------------------------------
 
 Root& FunctionInputs::capture(TensorImpl& cell) {
+  Root& root = from_outside(cell);
+  of_.hold(*inputs_.back().captured);
+  return root;
+}
+
+Root& FunctionInputs::capture_grad(TensorImpl& grad, TensorImpl& leaf, int argument) {
+  Root& root = from_outside(grad);
+  root.is_gradient = true;
+  RecordedFunction::Input& input = inputs_.back();
+  input.grad_of_argument = argument;
+  if (argument < 0) input.grad_of = of_.hold(leaf);
+  return root;
+}
+
+Root& FunctionInputs::from_outside(TensorImpl& cell) {
   const bool has_own_gradient = cell.requires_grad && cell.is_leaf();
   TensorImpl& base = cell.base && !has_own_gradient ? *cell.base : cell;
   if (base.graph)
@@ -178,14 +193,8 @@ Root& FunctionInputs::capture(TensorImpl& cell) {
   root.input = root.seen = next();
   root.seen_offset = base.offset();
   of_.memory().begin_outside(root, base.storage().get());
-  inputs_.push_back({.captured = Tensor(RefPtr<TensorImpl>(&base))});
+  inputs_.push_back({.captured = &base});
   return root;
-}
-
-void FunctionInputs::bind_to_grad(const Root& root, TensorImpl& leaf, int argument) {
-  RecordedFunction::Input& input = inputs_[static_cast<size_t>(root.input)];
-  input.grad_of_argument = argument;
-  if (argument < 0) input.grad_of = RefPtr<TensorImpl>(&leaf);
 }
 
 ir::ValueId FunctionInputs::of_saved(int32_t number, const TensorType& type) {
@@ -201,7 +210,7 @@ Tensor FunctionInputs::cotangent(const TensorType& type, int result) {
 }
 
 int32_t FunctionInputs::add_hook(Hook* hook, TensorImpl* leaf) {
-  inputs_.push_back({.hook = RefPtr<Hook>(hook), .leaf = RefPtr<TensorImpl>(leaf)});
+  inputs_.push_back({.hook = RefPtr<Hook>(hook), .leaf = leaf ? of_.hold(*leaf) : nullptr});
   return of_.graph().add_handle(ir::Input::Kind::hook, {});
 }
 
@@ -213,8 +222,8 @@ int32_t FunctionInputs::add_code(RefPtr<HostCode> code) {
 std::vector<std::pair<Tensor, int32_t>> FunctionInputs::captured_leaves() const {
   std::vector<std::pair<Tensor, int32_t>> leaves;
   for (size_t i = 0; i < inputs_.size(); ++i)
-    if (inputs_[i].captured.defined() && inputs_[i].captured.requires_grad())
-      leaves.emplace_back(inputs_[i].captured, static_cast<int32_t>(i));
+    if (TensorImpl* const captured = inputs_[i].captured; captured && captured->requires_grad)
+      leaves.emplace_back(RefPtr<TensorImpl>(captured), static_cast<int32_t>(i));
   return leaves;
 }
 
@@ -222,8 +231,8 @@ std::vector<bool> FunctionInputs::have_gradient() const {
   const ir::Graph& graph = of_.graph();
   std::vector<bool> has(static_cast<size_t>(graph.value_count()));
   for (size_t i = 0; i < inputs_.size(); ++i)
-    if (inputs_[i].captured.defined() && graph.inputs()[i].value != ir::kNoValue)
-      has[static_cast<size_t>(graph.inputs()[i].value)] = inputs_[i].captured.requires_grad();
+    if (inputs_[i].captured && graph.inputs()[i].value != ir::kNoValue)
+      has[static_cast<size_t>(graph.inputs()[i].value)] = inputs_[i].captured->requires_grad;
   for (const StandIn& s : stand_ins_)
     if (s.leaf.defined() && s.tensor.impl().value_id != ir::kNoValue)
       has[static_cast<size_t>(s.tensor.impl().value_id)] = true;
@@ -232,7 +241,7 @@ std::vector<bool> FunctionInputs::have_gradient() const {
 
 std::vector<RecordedFunction::Input> FunctionInputs::take() {
   for (RecordedFunction::Input& input : inputs_)
-    if (input.grad_of || input.grad_of_argument >= 0) input.captured.reset();
+    if (input.grad_of || input.grad_of_argument >= 0) input.captured = nullptr;
   return std::move(inputs_);
 }
 

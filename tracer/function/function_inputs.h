@@ -70,8 +70,8 @@ class FunctionInputs {
 
   /// An input for memory from outside.
   Root& capture(TensorImpl& cell);
-  /// From now on the input of the root is the .grad of a leaf, or of an argument, whichever tensor that is in a run.
-  void bind_to_grad(const Root& root, TensorImpl& leaf, int argument);
+  /// An input that is the .grad of a leaf, or of an argument, whichever tensor that is in a run; `grad` is it now.
+  Root& capture_grad(TensorImpl& grad, TensorImpl& leaf, int argument);
   /// The input for a saved value of the forward.
   ir::ValueId of_saved(int32_t number, const TensorType& type);
   /// In a backward: the gradient of result i of the forward.
@@ -90,6 +90,7 @@ class FunctionInputs {
   Tensor stand_in(TensorImpl& like, int argument, int base_of);
   Root& root_of_argument(TensorImpl& like, TensorImpl& cell, int32_t number, int base_of);
   void link(StandIn& made);
+  Root& from_outside(TensorImpl& cell);
   int32_t next() const { return static_cast<int32_t>(inputs_.size()); }
 
   FunctionRecorder& of_;

@@ -16,11 +16,18 @@
 namespace retrograd::inline v0 {
 
 FunctionRecorder::FunctionRecorder(ir::Graph& graph, const ArgumentSizes& sizes, SourceLocation where,
-                                   const KnownCalls* known)
-    : GraphEmitter(graph, false, where), forward_(nullptr), sizes_(sizes), functions_(*this, known) {}
+                                   const KnownCalls* known, PairForm pairs)
+    : GraphEmitter(graph, false, where),
+      forward_(nullptr),
+      sizes_(sizes),
+      pairs_(pairs),
+      functions_(*this, known) {}
 
 FunctionRecorder::FunctionRecorder(ir::Graph& graph, FunctionRecorder& forward)
-    : GraphEmitter(graph, true, forward.where_), forward_(&forward), functions_(*this, nullptr) {}
+    : GraphEmitter(graph, true, forward.where_),
+      forward_(&forward),
+      pairs_(forward.pairs_),
+      functions_(*this, nullptr) {}
 
 FunctionRecorder::~FunctionRecorder() {
   restore();
@@ -273,6 +280,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   out.has_two_histories = memory_.has_two_histories();
   restore();
   graph_.set_outputs(outputs_.take());
+  out.outside = outside_;
   out.inputs = inputs_.take();
   out.numbers = std::exchange(numbers_, {});
   out.dependencies = std::move(dependencies_);

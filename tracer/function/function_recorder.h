@@ -5,6 +5,7 @@
 //
 //   RecordedMemory   which value each storage holds now; what cells show; what was written      recorded_memory.h
 //   FunctionInputs   what the inputs of the graph are bound to; stand-ins of arguments           function_inputs.h
+//   OutsideTensors   tensors that it refers to and did not make                                outside_tensors.h
 //   LeafGradients    .grad of leaves                                                             leaf_gradients.h
 //   SavedValues      the values of a forward that its backwards use                      saved_values.h
 //   HostCalls        nodes that call user code, and the nodes before them                      host_calls.h
@@ -67,7 +68,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
  public:
   /// `known`: the known calls of opaque functions, in order.
   FunctionRecorder(ir::Graph& graph, const ArgumentSizes& sizes, SourceLocation where,
-                   const KnownCalls* known);
+                   const KnownCalls* known, PairForm pairs);
   /// For the backward of the function that `forward` has recorded. The table of `graph` begins as that of the forward.
   FunctionRecorder(ir::Graph& graph, FunctionRecorder& forward);
   ~FunctionRecorder();
@@ -114,6 +115,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   FunctionRecorder* forward() const { return forward_; }
   const Position& position() const { return position_; }
   const ArgumentSizes& sizes() const { return sizes_; }
+  PairForm pairs() const { return pairs_; }
   uint64_t first_sequence() const { return first_seq_; }
   RecordedMemory& memory() { return memory_; }
   const RecordedMemory& memory() const { return memory_; }
@@ -136,6 +138,10 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
   ir::ValueId read(const Tensor& tensor, bool has_history);
   /// Nodes have been appended: whether the last one is in the history of its results.
   void note_node(bool has_history);
+  /// Holds a tensor that a run refers to (OutsideTensors). Returns it.
+  TensorImpl* hold(TensorImpl& tensor) {
+    return outside_->hold(tensor, position_.where ? position_.where : where_);
+  }
   /// In a backward: these records, besides those that read it, use the saved value of the forward that `tensor` is.
   void note_users(const Tensor& tensor, const std::vector<const Record*>& users);
   bool is_differentiable(size_t node) const { return !no_grad_[node]; }
@@ -164,8 +170,10 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
 
   FunctionRecorder* const forward_;  // of a backward; else null
   const ArgumentSizes sizes_;
+  const PairForm pairs_;
   std::optional<SymbolTable>
       later_symbols_;  // for backwards recorded after the forward; guarded as these are
+  const std::shared_ptr<OutsideTensors> outside_ = std::make_shared<OutsideTensors>();
   RecordedMemory memory_{*this};
   FunctionInputs inputs_{*this};
   LeafGradients grads_{*this};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/inplace.h"
 #include "tracer/function/function_inputs.h"
 
@@ -27,7 +28,10 @@ bool ReachedLeaf::holds_in_run(const Tensors& arguments) const {
 }
 
 CallGuard::CallGuard(const CallParts& given)
-    : fixed(given.fixed), gradients(GradMode::is_enabled()), default_dtype(get_default_dtype()) {
+    : fixed(given.fixed),
+      gradients(GradMode::is_enabled()),
+      default_dtype(get_default_dtype()),
+      autocast(detail::autocast_dtype()) {
   RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();
   has_pair = static_cast<bool>(pair);
   pair_is_pure = pair && pair->is_pure;
@@ -40,6 +44,10 @@ namespace {
 
 std::string value_of(const FixedPart& part) {
   return part.text.empty() ? to_string(Scalar(part.number)) : fmt::format("\"{}\"", part.text);
+}
+
+std::string_view autocast_text(ScalarType dtype) {
+  return dtype == ScalarType::Undefined ? "off" : name(dtype);
 }
 
 std::string difference_of(const std::vector<FixedPart>& was, const std::vector<FixedPart>& is) {
@@ -63,6 +71,8 @@ std::string CallGuard::difference(const CallGuard& now, bool sizes) const {
   if (gradients != now.gradients) return now.gradients ? "gradients are on" : "gradients are off";
   if (default_dtype != now.default_dtype)
     return fmt::format("the default dtype was {}, is {}", name(default_dtype), name(now.default_dtype));
+  if (autocast != now.autocast)
+    return fmt::format("autocast was {}, is {}", autocast_text(autocast), autocast_text(now.autocast));
   if (has_pair != now.has_pair)
     return fmt::format("there {} a default pair of saved-tensor hooks", now.has_pair ? "is" : "is no longer");
   if (pair_is_pure != now.pair_is_pure)
@@ -84,11 +94,11 @@ void FunctionGuards::note_reached(const std::vector<LeafGradients::Reached>& rea
 // Notes each leaf once, unless its hooks change between two of the function's backwards.
 void FunctionGuards::note_reached(const LeafGradients::Reached& reached, const FunctionInputs& inputs,
                                   std::vector<size_t>& known) {
-  ReachedLeaf leaf{reached.leaf, -1, reached.hooks, {}, reached.effects};
+  ReachedLeaf leaf{reached.leaf.get(), -1, reached.hooks, {}, reached.effects};
   if (reached.leaf->graph) {
     leaf.argument = inputs.argument_of(*reached.leaf);
     if (leaf.argument < 0) return;
-    leaf.outside.reset();
+    leaf.outside = nullptr;
   }
   for (const RefPtr<Hook>& h : reached.hooks) leaf.is_traceable.push_back(h->traceable);
   for (const size_t i : known)
@@ -102,11 +112,10 @@ void FunctionGuards::note_reached(const LeafGradients::Reached& reached, const F
 
 void FunctionGuards::finish(const Tensors& arguments) {
   for (const RecordedFunction::Input& input : recorded_.inputs)
-    if (input.captured.defined())
-      outside_.emplace_back(input.captured.get(), TensorGuard(input.captured.impl()));
+    if (input.captured) outside_.emplace_back(input.captured, TensorGuard(*input.captured));
   for (const RecordedFunction::Write& w : recorded_.writes)
-    if (const Tensor& t = recorded_.inputs[static_cast<size_t>(w.input)].captured; t.defined())
-      written_.insert(t.impl().storage().get());
+    if (const TensorImpl* const captured = recorded_.inputs[static_cast<size_t>(w.input)].captured)
+      written_.insert(captured->storage().get());
   const Tensors grads = grads_at_begin(arguments);
   for (TensorLocation& location : locations_of_grads(arguments, grads)) {
     if (location.memory < arguments.size()) guard_locations(arguments);
@@ -136,8 +145,12 @@ std::string FunctionGuards::misfit(const CallGuard& call, const Tensors& argumen
     if (!g.is_dropped_first && g.meta(arguments).grad.defined() != g.was_defined)
       return fmt::format(".grad of a leaf is {}", g.was_defined ? "not there" : "there");
   if (!grads_hold(arguments)) return ".grad of a leaf lies elsewhere";
+  return misfit_of_objects();
+}
+
+std::string FunctionGuards::misfit_of_objects() const {
   for (const RecordedFunction::Numbers& n : recorded_.numbers)
-    if (n.live.fits && !n.live.fits()) return "an optimizer has other options or parameters";
+    if (n.live.fits && !n.live.fits()) return "an optimizer has other options, parameters or state";
   for (const RecordedFunction::Dependency& d : recorded_.dependencies)
     if (!d.holds()) return std::string(d.what);
   return {};
@@ -146,8 +159,7 @@ std::string FunctionGuards::misfit(const CallGuard& call, const Tensors& argumen
 void FunctionGuards::check_grad(const TensorImpl& leaf, const Tensors& arguments, size_t effects,
                                 SourceLocation where) const {
   for (const RecordedFunction::Grad& g : recorded_.grads) {
-    const TensorImpl* const own =
-        g.argument >= 0 ? arguments[static_cast<size_t>(g.argument)].get() : g.leaf.get();
+    const TensorImpl* const own = g.argument >= 0 ? arguments[static_cast<size_t>(g.argument)].get() : g.leaf;
     if (own == &leaf && g.last_read >= effects)
       fail(Category::unsupported, "set_grad",
            "code that a recorded function calls replaces .grad of a leaf, which the function reads later. "
@@ -222,7 +234,7 @@ std::string FunctionGuards::misplaced(const Tensors& arguments) const {
   for (const RecordedFunction::Grad& of_argument : recorded_.grads) {
     if (of_argument.argument < 0) continue;
     for (const RecordedFunction::Grad& g : recorded_.grads)
-      if (g.argument < 0 && arguments[static_cast<size_t>(of_argument.argument)].get() == g.leaf.get())
+      if (g.argument < 0 && arguments[static_cast<size_t>(of_argument.argument)].get() == g.leaf)
         return "an argument is a leaf from outside";
   }
   return {};

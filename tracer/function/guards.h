@@ -2,7 +2,7 @@
 // this has changed.
 //
 //   TensorGuard, TensorLocation   of one tensor                                         tensor_guard.h
-//   CallGuard       the arguments of a call, gradient mode, the default pair of saved-tensor hooks
+//   CallGuard       the arguments of a call, gradient mode, autocast, the default pair of saved-tensor hooks
 //   FunctionGuards  all of these, and tensors from outside, gradients, hooks on leaves, numbers, options of objects
 // Some of this can change while a run calls user code; then the run fails (check_hooks, check_grad).
 #pragma once
@@ -20,11 +20,11 @@
 namespace retrograd::inline v0 {
 
 struct CallGuard {
-  std::vector<TensorGuard> arguments;  // the tensors in them
-  std::vector<FixedPart> fixed;        // what else they hold
-  std::vector<size_t> same_as;         // the first argument that is this tensor
-  bool gradients;                      // gradient mode
-  ScalarType default_dtype;
+  std::vector<TensorGuard> arguments;       // the tensors in them
+  std::vector<FixedPart> fixed;             // what else they hold
+  std::vector<size_t> same_as;              // the first argument that is this tensor
+  bool gradients;                           // gradient mode
+  ScalarType default_dtype, autocast;       // Undefined: off
   bool has_pair;                            // a default pair of saved-tensor hooks,
   bool pair_is_pure;                        // whether it needs no guards, and
   RefPtr<SavedTensorHooks> traceable_pair;  // the pair, if it is part of the graph
@@ -36,7 +36,7 @@ struct CallGuard {
 
 /// A leaf that the function's own backward reaches: its hooks are recorded by object identity.
 struct ReachedLeaf {
-  RefPtr<TensorImpl> outside;  // null: an argument
+  TensorImpl* outside;  // null: an argument
   int argument;
   std::vector<RefPtr<Hook>> hooks;
   std::vector<bool> is_traceable;  // of these
@@ -69,6 +69,8 @@ class FunctionGuards {
 
   /// Why the recording cannot serve a call; empty when it can. Without `sizes`, sizes of arguments may differ.
   std::string misfit(const CallGuard& call, const Tensors& arguments, bool sizes) const;
+  /// The part of it that needs no tensor: of objects such as optimizers.
+  std::string misfit_of_objects() const;
   /// Called if user code has changed hooks in a run. Leaves not yet reached must have the recorded hooks. `effects`:
   /// nodes with effects that have begun.
   void check_hooks(const Tensors& arguments, size_t effects, SourceLocation where) const;
@@ -87,7 +89,7 @@ class FunctionGuards {
   const CallGuard call_;
   const RecordedFunction& recorded_;
   std::optional<std::vector<TensorLocation>> locations_;       // of the arguments, if they matter
-  std::vector<std::pair<TensorImpl*, TensorGuard>> outside_;   // kept alive by recorded_
+  std::vector<std::pair<TensorImpl*, TensorGuard>> outside_;   // see outside_tensors.h
   std::unordered_set<const Storage*> written_;                 // memory of outside_ that a run writes to
   std::vector<std::pair<TensorGuard, TensorLocation>> grads_;  // that a run begins with
   std::vector<ReachedLeaf> reached_;

@@ -42,11 +42,9 @@ class HostCalls {
   PackCalls& packs() { return packs_; }
   OpenBackwards& backwards() { return backwards_; }
   VersionNotes& versions() { return versions_; }
-  /// Host code has a reference to the cell.
-  void hold(const TensorImpl* cell) { held_.push_back(cell); }
   template <class F>
   void each_held(const F& f) const {
-    for (const TensorImpl* cell : held_) f(cell);
+    packs_.each_held(f);
     versions_.each_held(f);
   }
 
@@ -56,7 +54,6 @@ class HostCalls {
   void publish(Root& root);
 
   FunctionRecorder& of_;
-  std::vector<const TensorImpl*> held_;
   bool calls_code_ = false;
   PackCalls packs_{of_};
   OpenBackwards backwards_{of_};

@@ -49,7 +49,10 @@ class Holders {
       const Slot& slot = record.slot(i);
       hold(slot.value());
       if (!slot.packed()) continue;
-      if (const Tensor* payload = std::any_cast<Tensor>(&slot.packed()->payload)) hold(*payload);
+      if (slot.packed()->structure)  // of a traceable pair
+        for (const Tensor* part : payload_tensors(*slot.packed())) hold(*part);
+      else if (const Tensor* payload = std::any_cast<Tensor>(&slot.packed()->payload))
+        hold(*payload);
       if (const Region* region = slot.packed()->hooks->region(); region && regions_.insert(region).second)
         for (size_t k = 0; k < region->kept_count(); ++k) hold(region->kept_slot(k).value());
     }
@@ -80,8 +83,7 @@ const TensorImpl* kept_value(const FunctionRecorder& recorder, const FunctionRes
   }
   if (tape)
     for (const Tensor& leaf : tape->leaves()) known.hold(leaf);
-  for (const RecordedFunction::Grad& g : recorded.grads) known.hold(g.leaf.get());
-  for (const RecordedFunction::Input& input : recorded.inputs) known.hold(input.leaf.get());
+  for (const RefPtr<TensorImpl>& outside : recorded.outside->held()) known.hold(outside.get());
   known.look_into_records();
   for (const RefPtr<TensorImpl>& cell : cells)
     if (cell->ref_count() > known.count(*cell)) return cell.get();

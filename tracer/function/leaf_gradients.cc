@@ -31,8 +31,8 @@ using GradLayout = std::optional<Layout>;  // in the operand; none: the operand 
 // Sets .grad of a leaf to the operand, or drops it.
 class GiveGradCode final : public HostCode {
  public:
-  GiveGradCode(const TensorType& type, RefPtr<TensorImpl> leaf, bool is_dropped, GradLayout layout)
-      : leaf_(std::move(leaf)), is_dropped_(is_dropped), layout_(std::move(layout)) {
+  GiveGradCode(const TensorType& type, TensorImpl* leaf, bool is_dropped, GradLayout layout)
+      : leaf_(leaf), is_dropped_(is_dropped), layout_(std::move(layout)) {
     types = {type};
   }
   void run(std::span<TensorImpl* const> operands, Tensor* results) override {
@@ -48,7 +48,7 @@ class GiveGradCode final : public HostCode {
   }
 
  private:
-  const RefPtr<TensorImpl> leaf_;  // null: the last operand
+  TensorImpl* const leaf_;  // null: the last operand
   const bool is_dropped_;
   const GradLayout layout_;
 };
@@ -58,8 +58,8 @@ class GiveGradCode final : public HostCode {
 // Calls a post-accumulate hook with a leaf; returns the .grad that it leaves.
 class PostAccumulateCode final : public HostCode {
  public:
-  PostAccumulateCode(const TensorType& type, RefPtr<Hook> hook, RefPtr<TensorImpl> leaf, GradLayout layout)
-      : hook_(std::move(hook)), leaf_(std::move(leaf)), layout_(std::move(layout)) {
+  PostAccumulateCode(const TensorType& type, RefPtr<Hook> hook, TensorImpl* leaf, GradLayout layout)
+      : hook_(std::move(hook)), leaf_(leaf), layout_(std::move(layout)) {
     types = {type};
   }
   void run(std::span<TensorImpl* const> operands, Tensor* results) override {
@@ -106,7 +106,7 @@ class PostAccumulateCode final : public HostCode {
   }
 
   const RefPtr<Hook> hook_;
-  const RefPtr<TensorImpl> leaf_;
+  TensorImpl* const leaf_;
   const GradLayout layout_;
 };
 
@@ -124,15 +124,16 @@ LeafGradients::LeafGrad* LeafGradients::known(const TensorImpl& leaf) {
   return number == numbers_.end() ? nullptr : &grads_[number->second];
 }
 
-RefPtr<TensorImpl> LeafGradients::leaf_with_grad(const Tensor& tensor) const {
+TensorImpl* LeafGradients::leaf_with_grad(const Tensor& tensor) const {
   for (const LeafGrad& g : grads_)
     if (tensor.defined() && g.leaf->need_meta().grad.get() == tensor.get() &&
         (!g.leaf->graph || of_.inputs().argument_of(*g.leaf) >= 0))
-      return g.leaf;
-  return {};
+      return g.leaf.get();
+  return nullptr;
 }
 
 void LeafGradients::note_reached(TensorImpl& leaf) {
+  if (!leaf.graph) of_.hold(leaf);
   reached_.push_back({RefPtr<TensorImpl>(&leaf), live_hooks(leaf), of_.effects()});
 }
 
@@ -146,9 +147,7 @@ void LeafGradients::is_read(TensorImpl& leaf) {
   const LeafGrad& g = grad_of(leaf, false);
   TensorImpl* grad = leaf.need_meta().grad.get();
   if (!grad || grad->graph || grad != g.before.get() || of_.memory().find(grad->storage().get())) return;
-  Root& root = of_.inputs().capture(*grad);
-  root.is_gradient = true;
-  of_.inputs().bind_to_grad(root, leaf, argument);
+  of_.inputs().capture_grad(*grad, leaf, argument);
 }
 
 // Uses a separate cell; whether it needs separate memory is decided at the end.
@@ -211,8 +210,8 @@ Tensor LeafGradients::new_grad(const Tensor& grad, const TensorImpl& leaf) {
 LeafGradients::LeafOfRun LeafGradients::leaf_of_run(TensorImpl& leaf) {
   FunctionInputs& inputs = of_.inputs();
   if (const StandIn* const s = inputs.stand_ins().of_tensor(&leaf))
-    return {{}, of_.graph().inputs()[static_cast<size_t>(inputs.input_of(s->tensor))].value};
-  return {RefPtr<TensorImpl>(&leaf), ir::kNoValue};
+    return {nullptr, of_.graph().inputs()[static_cast<size_t>(inputs.input_of(s->tensor))].value};
+  return {of_.hold(leaf), ir::kNoValue};
 }
 
 // If .grad differs in geometry from the whole of a computed memory, host code is passed the whole memory.
@@ -300,9 +299,9 @@ Location LeafGradients::location_of(const Tensor& grad) {
 RecordedFunction::Grad LeafGradients::after(const LeafGrad& g) {
   using After = RecordedFunction::Grad::After;
   const Tensor& grad = g.leaf->need_meta().grad;
-  RecordedFunction::Grad made{
-      g.leaf,     of_.inputs().argument_of(*g.leaf), g.is_dropped_first, g.before.defined(), g.last_read,
-      After::kept};
+  RecordedFunction::Grad made{of_.hold(*g.leaf),  of_.inputs().argument_of(*g.leaf),
+                              g.is_dropped_first, g.before.defined(),
+                              g.last_read,        After::kept};
   check_one_leaf(*g.leaf);
   if (!grad.defined() && !g.is_dropped_outside) made.after = After::none;
   if (grad.defined() && is_changed(g, grad)) {

@@ -53,12 +53,12 @@ class LeafGradients {
 
   /// A leaf as host code sees it: a leaf from outside, or the argument that is bound to the input with this value.
   struct LeafOfRun {
-    RefPtr<TensorImpl> outside;
+    TensorImpl* outside;  // null: the argument
     ir::ValueId argument;
   };
   LeafOfRun leaf_of_run(TensorImpl& leaf);
   /// The leaf whose .grad this is now; null if no .grad that the function has read or written matches.
-  RefPtr<TensorImpl> leaf_with_grad(const Tensor& tensor) const;
+  TensorImpl* leaf_with_grad(const Tensor& tensor) const;
 
   /// A leaf that received a gradient in the function's own backward, its hooks at that time, and the number of nodes
   /// with effects recorded before.

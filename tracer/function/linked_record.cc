@@ -247,7 +247,7 @@ std::vector<ir::Binding> SizedFunction::bind_backward(const FunctionBackward& ba
     else
       b.tensor = input.saved >= 0 ? saved[static_cast<size_t>(input.saved)]
                  : input.grad_of  ? grad_memory(*input.grad_of)
-                                  : input.captured;
+                                  : Tensor(RefPtr<TensorImpl>(input.captured));
     b.hook = input.hook;
     b.code = input.code;
     bindings.push_back(std::move(b));

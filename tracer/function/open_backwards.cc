@@ -13,8 +13,8 @@ namespace {
 // What a recorded backward reaches: records of the recorded tape, by their numbers; leaves from outside; leaves that
 // are arguments of a run.
 struct RecordedReach {
-  std::vector<uint64_t> records;           // ascending
-  std::vector<RefPtr<TensorImpl>> leaves;  // as recorded
+  std::vector<uint64_t> records;          // ascending
+  std::vector<const TensorImpl*> leaves;  // as recorded
 };
 
 class ReachOfRun final : public Reach {
@@ -25,8 +25,7 @@ class ReachOfRun final : public Reach {
 
   bool reaches(uint64_t seq) override { return std::ranges::binary_search(recorded_->records, seq); }
   bool reaches(const TensorImpl* leaf) override {
-    return std::ranges::count(arguments_, leaf) ||
-           std::ranges::count(recorded_->leaves, leaf, &RefPtr<TensorImpl>::get);
+    return std::ranges::count(arguments_, leaf) || std::ranges::count(recorded_->leaves, leaf);
   }
   CurrentBackward& current() { return current_; }
 
@@ -81,8 +80,7 @@ void OpenBackwards::begin(Open& open) {
     if (const auto of_run = of_.grads().leaf_of_run(*leaf.leaf); of_run.argument != ir::kNoValue)
       operands.push_back(of_run.argument);
     // Also a stand-in: hooks that the function itself registered wait for it.
-    reach->leaves.emplace_back(leaf.leaf);
-    of_.host().hold(leaf.leaf);
+    reach->leaves.push_back(of_.hold(*leaf.leaf));
   }
   const bool is_part = of_.forward() != nullptr;
   auto code = RefPtr<HostCode>::adopt(new BeginBackwardCode(std::move(reach), is_part));
@@ -91,7 +89,8 @@ void OpenBackwards::begin(Open& open) {
   if (of_.forward()) of_.host().versions().note_walk(*open.walk);
 }
 
-Tensors OpenBackwards::within(const BackwardRequest& request, Walk& walk, const std::function<Tensors()>& run) {
+Tensors OpenBackwards::within(const BackwardRequest& request, Walk& walk,
+                              const std::function<Tensors()>& run) {
   struct Scope {
     explicit Scope(std::vector<Open>& all, Open open) : all(all) { all.push_back(std::move(open)); }
     ~Scope() { all.pop_back(); }

@@ -1,9 +1,12 @@
 // See tracer/function/pack_calls.h.
 #include "tracer/function/pack_calls.h"
 
+#include <fmt/format.h>
+
 #include "engine/region.h"
 #include "tracer/function/function_recorder.h"
 #include "tracer/function/opaque_value.h"
+#include "tracer/observe/checks.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -60,6 +63,36 @@ class UnpackCode final : public HostCode {
   const bool is_stale_;  // the function has written to the value since it was packed
 };
 
+// Compares what an unpack gave in the graph with what it gave when it was called.
+class CheckCode final : public HostCode {
+ public:
+  CheckCode(Record& record, const Slot& slot)
+      : record_(&record), pair_(slot.packed()->hooks), index_(slot.index), is_result_(slot.is_result) {
+    types = {opaque_value_type()};
+  }
+  void run(std::span<TensorImpl* const> operands, Tensor* results) override {
+    const Tensor inlined = seen(*operands[0]), called = seen(*operands[1]);
+    if (!has_same_bits(inlined, called))
+      fail(Category::bad_argument, record_->op->name,
+           fmt::format("{} {}, {}, saved at {}, has other bits with {} in the graph than with its pack and "
+                       "unpack called. Hint: a traceable pair computes its results from its arguments alone",
+                       is_result_ ? "result" : "operand", index_, describe(inlined),
+                       to_string(record_->where()), name_of(*pair_)),
+           record_->where());
+    results[0] = make_opaque_value({});
+  }
+
+ private:
+  static std::string name_of(const SavedTensorHooks& pair) {
+    return pair.cache_key.empty() ? "a traceable pair that has no cache_key"
+                                  : fmt::format("the traceable pair '{}'", pair.cache_key);
+  }
+  const RefPtr<Record> record_;  // of the recorded tape
+  const RefPtr<SavedTensorHooks> pair_;
+  const uint8_t index_;
+  const bool is_result_;
+};
+
 }  // namespace
 
 void PackCalls::note_results(const Tensors& results) {
@@ -100,18 +133,18 @@ void PackCalls::emit_pack(const Call& call) {
   const ir::ValueId id = of_.value_of(value);
   const bool is_traceable = attrs.pair->traceable;
   if (is_traceable && !is_let_through(*attrs.pair, memory.get())) return;
-  packed_[attrs.slot] = {id, memory, memory ? memory->version() : 0, {}};
-  if (is_traceable) {
-    if (attrs.pair->filter == PackFilter::donated) packed_[attrs.slot].unpacked = value.ref();
-    *attrs.payload = attrs.pair->pack(value);
-    return;
+  Packing& packing = packed_[attrs.slot] = {id, memory, memory ? memory->version() : 0, {}, {}};
+  has_traceable_ |= is_traceable;
+  if (is_traceable && attrs.pair->filter == PackFilter::donated) packing.unpacked = value.ref();
+  if (!is_traceable || of_.pairs() != PairForm::inlined) {
+    of_.host().before_pair(*attrs.pair);
+    const RefPtr<SavedTensorHooks> own(attrs.pair == pair_.get() ? nullptr : attrs.pair);
+    const ir::ValueId operands[] = {of_.value_of(value)};
+    auto code = RefPtr<HostCode>::adopt(new PackCode(own, *attrs.owner, *attrs.slot));
+    const ir::ValueId packed = of_.host().emit(ops::pack, operands, std::move(code), call.where);
+    packing.called = of_.memory().computed(opaque_value_type(), packed);
   }
-  of_.host().before_pair(*attrs.pair);
-  const RefPtr<SavedTensorHooks> own(attrs.pair == pair_.get() ? nullptr : attrs.pair);
-  const ir::ValueId operands[] = {of_.value_of(value)};
-  auto code = RefPtr<HostCode>::adopt(new PackCode(own, *attrs.owner, *attrs.slot));
-  const ir::ValueId packed = of_.host().emit(ops::pack, operands, std::move(code), call.where);
-  *attrs.payload = of_.memory().computed(opaque_value_type(), packed);
+  *attrs.payload = is_traceable ? attrs.pair->pack(value) : packing.called;
 }
 
 // Null for a slot that was not packed here.
@@ -143,14 +176,21 @@ void PackCalls::unpack_recorded(const Call& call, Slot& slot, Tensor* results) {
   call.op->run_on_host(call, results);
 }
 
-void PackCalls::unpack_opaque(const Call& call, Slot& slot, const Packing& from, Tensor* results) {
+Tensor PackCalls::unpack_called(const Call& call, const Slot& slot, const Packing& from) {
   const TensorType type = slot.packed()->type;
   of_.host().before_pair(*slot.packed()->hooks);
   const RecordedMemory& memory = (of_.forward() ? *of_.forward() : of_).memory();
   const bool is_stale = from.memory && memory.version_at_end(*from.memory) != from.version;
-  const ir::ValueId operands[] = {of_.value_of(std::any_cast<const Tensor&>(slot.packed()->payload))};
+  const ir::ValueId operands[] = {of_.value_of(from.called)};
   auto code = RefPtr<HostCode>::adopt(new UnpackCode(type, is_stale));
-  results[0] = of_.make(type, of_.host().emit(ops::unpack, operands, std::move(code), call.where));
+  return of_.make(type, of_.host().emit(ops::unpack, operands, std::move(code), call.where));
+}
+
+void PackCalls::check_unpacked(const Call& call, const Slot& slot, const Tensor& inlined,
+                               const Tensor& called) {
+  const ir::ValueId operands[] = {of_.value_of(inlined), of_.value_of(called)};
+  auto code = RefPtr<HostCode>::adopt(new CheckCode(*call.attrs_as<UnpackAttrs>().record, slot));
+  of_.host().emit(ops::function, operands, std::move(code), call.where);
 }
 
 // A backward reads the memory in place.
@@ -171,6 +211,21 @@ Tensor PackCalls::region_input(Region& region, size_t i) {
   return input;
 }
 
+// As operations, by a node, or both.
+void PackCalls::unpack_value(const Call& call, Slot& slot, const Packing* from, Tensor* results) {
+  const bool is_inlined = !from || (slot.packed()->hooks->traceable && of_.pairs() != PairForm::called);
+  if (is_inlined) {
+    of_.host().versions().check(*call.attrs_as<UnpackAttrs>().record, slot);
+    unpack_recorded(call, slot, results);
+  }
+  if (!from || !from->called.defined()) return;
+  const Tensor called = unpack_called(call, slot, *from);
+  if (is_inlined)
+    check_unpacked(call, slot, results[0], called);
+  else
+    results[0] = called;
+}
+
 void PackCalls::emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
   if (attrs.region) {
@@ -184,16 +239,12 @@ void PackCalls::emit_unpack(const Call& call, Tensor* results) {
   }
   const Packing* const from = find(slot);
   TensorImpl* const value = held_anyway(slot, from);
-  VersionNotes& versions = of_.host().versions();
   if (value && value->storage() && !slot.released && is_unchanged(*value->storage(), slot.version)) {
     results[0] = Tensor(RefPtr<TensorImpl>(value));
     note_saved(*value->storage());
-    versions.check(*attrs.record, slot);
-  } else if (!from || slot.packed()->hooks->traceable) {
-    versions.check(*attrs.record, slot);
-    unpack_recorded(call, slot, results);
+    of_.host().versions().check(*attrs.record, slot);
   } else {
-    unpack_opaque(call, slot, *from, results);
+    unpack_value(call, slot, from, results);
   }
   if (of_.forward() && from) of_.reads().straight.emplace_back(of_.value_of(results[0]), from->value);
 }

@@ -41,6 +41,7 @@ RecordedFunction RecordedFunction::at_sizes(std::span<const Number> values, int3
 
 RecordedFunction RecordedFunction::bindings_at(std::span<const Number> values, int32_t sizes) const {
   RecordedFunction made{.graph = {},
+                        .outside = outside,
                         .inputs = inputs,
                         .numbers = numbers,
                         .dependencies = dependencies,

@@ -5,7 +5,8 @@
 //   Location  location of a result, a gradient or a saved value in memory
 //   Grad      the final state of .grad of a leaf
 //   Write     the value of an input from outside after the run
-// Outputs of the graph are results, gradients and writes. The code that nodes run is an input.
+// Outputs of the graph are results, gradients and writes. The code that nodes run is an input. Tensors from outside are
+// plain pointers: outside_tensors.h.
 #pragma once
 
 #include <functional>
@@ -18,6 +19,7 @@
 #include "engine/recording.h"
 #include "engine/tape.h"
 #include "ir/graph.h"
+#include "tracer/function/outside_tensors.h"
 
 namespace retrograd::inline v0 {
 
@@ -61,15 +63,15 @@ struct BackwardReads {
 struct RecordedFunction {
   /// Parallel to graph.inputs().
   struct Input {
-    int argument = -1;                // number of the argument, of a backward: of the cotangent; or:
-    int base_of = -1;                 // number of the argument whose base it is
-    int saved = -1;                   // of a backward: number of the saved value of the forward
-    Tensor captured = {};             // always this tensor
-    RefPtr<TensorImpl> grad_of = {};  // the .grad of this leaf,
-    int grad_of_argument = -1;        // or this argument
-    RefPtr<Hook> hook = {};           // always this hook,
-    RefPtr<TensorImpl> leaf = {};     // which may belong to a leaf; or
-    RefPtr<HostCode> code = {};       // always this code
+    int argument = -1;               // number of the argument, of a backward: of the cotangent; or:
+    int base_of = -1;                // number of the argument whose base it is
+    int saved = -1;                  // of a backward: number of the saved value of the forward
+    TensorImpl* captured = nullptr;  // always this tensor
+    TensorImpl* grad_of = nullptr;   // the .grad of this leaf,
+    int grad_of_argument = -1;       // or this argument
+    RefPtr<Hook> hook = {};          // always this hook,
+    TensorImpl* leaf = nullptr;      // which may belong to a leaf; or
+    RefPtr<HostCode> code = {};      // always this code
   };
   struct Numbers {
     LiveNumbers live;
@@ -90,7 +92,7 @@ struct RecordedFunction {
   };
   struct Grad {
     enum class After : uint8_t { computed, none, kept };
-    RefPtr<TensorImpl> leaf;  // or of an argument:
+    TensorImpl* leaf;  // or of an argument:
     int argument;
     bool is_dropped_first;   // before any read: it can be released when the run begins; else it must exist
     bool was_defined;        // as at capture
@@ -149,6 +151,7 @@ struct RecordedFunction {
   RecordedFunction bindings_at(std::span<const Number> values, int32_t sizes) const;
 
   ir::Graph graph;
+  std::shared_ptr<OutsideTensors> outside;  // what `inputs`, `grads` and the code of nodes point to
   std::vector<Input> inputs;
   std::vector<Numbers> numbers;
   std::vector<Dependency> dependencies;

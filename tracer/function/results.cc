@@ -27,11 +27,12 @@ bool FunctionResults::is_made_leaf(const Tensor& made) const {
   const TensorImpl& cell = made.impl();
   if (!cell.requires_grad || cell.grad_fn) return false;
   if (cell.meta && cell.meta->has_hooks())
-    fail(Category::unsupported, "compile",
-         fmt::format("a recorded function registers hooks on {}, a leaf that it makes. Hint: register them on "
-                     "the result",
-                     describe(made)),
-         where_);
+    fail(
+        Category::unsupported, "compile",
+        fmt::format("a recorded function registers hooks on {}, a leaf that it makes. Hint: register them on "
+                    "the result",
+                    describe(made)),
+        where_);
   return true;
 }
 
@@ -50,8 +51,7 @@ void FunctionResults::bind(FunctionRecorder& recorder, const Tensors& given, Ten
     if (r.recorded.defined()) find_history(r, known, gradients);
 }
 
-void FunctionResults::bind_given(const FunctionRecorder& recorder, const Tensors& given,
-                                 const Tensors& results) {
+void FunctionResults::bind_given(FunctionRecorder& recorder, const Tensors& given, const Tensors& results) {
   given_ = results.size();
   std::unordered_map<const TensorImpl*, int> arguments, before;  // the first index of each
   for (size_t i = 0; i < given.size(); ++i) arguments.try_emplace(given[i].get(), static_cast<int>(i));
@@ -66,7 +66,7 @@ void FunctionResults::bind_given(const FunctionRecorder& recorder, const Tensors
     else if (r.grad_of)
       r.recorded = result.impl().graph ? result : Tensor();
     else if (result.defined() && !result.impl().graph)
-      r.outside = result;
+      r.outside = recorder.hold(result.impl());
     else if (result.defined() && !is_first)
       r.same_as = same->second;
     else
@@ -115,9 +115,9 @@ void FunctionResults::find_base(FunctionRecorder& recorder, size_t result, Numbe
     all_[result].base_argument = s->argument >= 0 ? s->argument : s->base_of;
     return;
   }
-  const RefPtr<TensorImpl> grad_of = recorder.grads().leaf_with_grad(Tensor(base));
+  TensorImpl* const grad_of = recorder.grads().leaf_with_grad(Tensor(base));
   if (!base->graph && !grad_of) {
-    all_[result].base_outside = Tensor(base);
+    all_[result].base_outside = recorder.hold(*base);
     return;
   }
   if (grad_of) {
@@ -148,8 +148,7 @@ void FunctionResults::find_written(FunctionRecorder& recorder) {
 }
 
 size_t FunctionResults::add_made_leaf(TensorImpl& leaf) {
-  const auto known =
-      std::ranges::find(all_, &leaf, [](const ResultBinding& r) { return r.recorded.get(); });
+  const auto known = std::ranges::find(all_, &leaf, [](const ResultBinding& r) { return r.recorded.get(); });
   if (known != all_.end()) return static_cast<size_t>(known - all_.begin());
   ResultBinding r;
   r.recorded = Tensor(RefPtr<TensorImpl>(&leaf));
@@ -172,7 +171,7 @@ void FunctionResults::finish(const RecordedFunction& recorded) {
     const auto& grads = recorded.grads;
     r.grad = std::ranges::find(grads, r.grad_of, &RecordedFunction::Grad::leaf) - grads.begin();
     RG_ASSERT(r.grad < grads.size());
-    r.grad_of.reset();
+    r.grad_of = nullptr;
   }
 }
 
@@ -194,7 +193,8 @@ Tensors FunctionResults::make(const std::vector<ir::Binding>& bindings, const Te
   return made;
 }
 
-void FunctionResults::take_over(const Tensors& arguments, const Tensors& results, SourceLocation where) const {
+void FunctionResults::take_over(const Tensors& arguments, const Tensors& results,
+                                SourceLocation where) const {
   for (size_t i = given_; i < all_.size(); ++i) {
     const ResultBinding& r = all_[i];
     if (r.rewrites < 0) continue;
@@ -210,7 +210,7 @@ void FunctionResults::attach_views(const Tensors& arguments, const Tensors& resu
     const ResultBinding& r = all_[i];
     RefPtr<TensorImpl> base;
     if (r.base >= 0) base = results[static_cast<size_t>(r.base)].ref();
-    if (r.base_outside.defined()) base = r.base_outside.ref();
+    if (r.base_outside) base = RefPtr<TensorImpl>(r.base_outside);
     if (r.base_argument >= 0) {
       const Tensor& argument = arguments[static_cast<size_t>(r.base_argument)];
       base = argument.impl().base ? argument.impl().base : argument.ref();
@@ -237,7 +237,7 @@ Tensors FunctionResults::finish(Tensors results, const RecordedFunction& recorde
   for (size_t i = 0; i < given_; ++i) {
     const ResultBinding& r = all_[i];
     if (r.argument >= 0) results[i] = arguments[static_cast<size_t>(r.argument)];
-    if (r.outside.defined()) results[i] = r.outside;
+    if (r.outside) results[i] = Tensor(RefPtr<TensorImpl>(r.outside));
     if (r.same_as >= 0) results[i] = results[static_cast<size_t>(r.same_as)];
   }
   return results;

@@ -19,22 +19,22 @@ namespace retrograd::inline v0 {
 class FunctionRecorder;
 
 struct ResultBinding {
-  Tensor recorded;    // released when no further backward can be recorded
-  Edge edge = {};     // of it, as at the recording
-  Location location;  // undefined: not computed, but
+  Tensor recorded;                  // released when no further backward can be recorded
+  Edge edge = {};                   // of it, as at the recording
+  Location location;                // undefined: not computed, but
   int argument = -1;                // an argument,
-  RefPtr<TensorImpl> grad_of = {};  // the .grad of this leaf,
+  TensorImpl* grad_of = nullptr;    // the .grad of this leaf,
   std::optional<size_t> grad = {};  // as an index into RecordedFunction::grads,
-  Tensor outside = {};              // a tensor from outside,
+  TensorImpl* outside = nullptr;    // a tensor from outside,
   int same_as = -1;                 // or an earlier result
   bool is_differentiable = false, is_leaf = false;
   bool is_multi_output_view = false, is_no_grad_view = false, is_function_view = false;
-  bool is_outdated = false;   // a view whose memory was written to since it was made
-  bool follows_base = false;  // a view whose gradient goes through its base, which was written to
-  int base = -1;              // of a view: the result that is its base; or the base of
-  int base_argument = -1;     // this argument, or the argument itself; or
-  Tensor base_outside = {};   // this tensor
-  int rewrites = -1;          // the argument whose history this becomes, or that of its base
+  bool is_outdated = false;            // a view whose memory was written to since it was made
+  bool follows_base = false;           // a view whose gradient goes through its base, which was written to
+  int base = -1;                       // of a view: the result that is its base; or the base of
+  int base_argument = -1;              // this argument, or the argument itself; or
+  TensorImpl* base_outside = nullptr;  // this tensor
+  int rewrites = -1;                   // the argument whose history this becomes, or that of its base
   bool rewrites_base = false;
 };
 
@@ -44,7 +44,8 @@ class FunctionResults {
 
   /// `given`: the stand-ins of the arguments, from which the function computed `results`. `has_history`: the function
   /// can be differentiated; with `gradients`, it is.
-  void bind(FunctionRecorder& recorder, const Tensors& given, Tensors results, bool has_history, bool gradients);
+  void bind(FunctionRecorder& recorder, const Tensors& given, Tensors results, bool has_history,
+            bool gradients);
   /// Adds a leaf that the function makes as a result. Returns its number.
   size_t add_made_leaf(TensorImpl& leaf);
   /// recorded(): the recorded tensors, for FunctionRecorder::finish(). finish(): sets the locations.
@@ -74,7 +75,7 @@ class FunctionResults {
   using Numbers = std::unordered_map<const TensorImpl*, size_t>;  // the first result with each recorded cell
   Numbers numbers() const;
   bool is_made_leaf(const Tensor& made) const;
-  void bind_given(const FunctionRecorder& recorder, const Tensors& given, const Tensors& results);
+  void bind_given(FunctionRecorder& recorder, const Tensors& given, const Tensors& results);
   void find_history(ResultBinding& r, const Numbers& numbers, bool gradients);
   void find_base(FunctionRecorder& recorder, size_t result, Numbers& numbers);
   void find_written(FunctionRecorder& recorder);

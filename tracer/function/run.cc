@@ -8,13 +8,14 @@
 
 #include <fmt/format.h>
 
+#include "engine/autocast.h"
 #include "engine/inplace.h"
 #include "engine/runner.h"
 #include "ops/shape_ops.h"
-#include "tracer/function/sized_function.h"
 #include "tracer/function/opaque_value.h"
 #include "tracer/function/run_numbers.h"
 #include "tracer/function/saved_values.h"
+#include "tracer/function/sized_function.h"
 #include "tracer/observe/profile.h"
 
 namespace retrograd::inline v0 {
@@ -34,10 +35,10 @@ std::vector<ir::Binding> SizedFunction::bind(const Tensors& arguments) const {
                : input.grad_of      ? grad_memory(*input.grad_of)
                : input.grad_of_argument >= 0
                    ? grad_memory(arguments[static_cast<size_t>(input.grad_of_argument)].impl())
-                   : input.captured;
+                   : Tensor(RefPtr<TensorImpl>(input.captured));
     b.hook = input.hook;
     b.code = input.code;
-    b.leaf = input.leaf.get();
+    b.leaf = input.leaf;
     bindings.push_back(std::move(b));
   }
   return bindings;
@@ -123,12 +124,12 @@ Tensors SizedFunction::bindings_to_keep(const std::vector<ir::Binding>& bindings
 }
 
 std::shared_ptr<SavedRun> SizedFunction::save(const std::vector<ir::Binding>& bindings, Tensors keep,
-                                                const Tensors& outputs, const std::vector<Number>& numbers) {
+                                              const Tensors& outputs, const std::vector<Number>& numbers) {
   auto saved = std::make_shared<SavedRun>();
   saved->function = shared_from_this();
   for (const RecordedFunction::Saved& s : recorded_.saved) {
     saved->values.push_back(s.location.defined() ? tensor_at(s.location, bindings, outputs)
-                                              : seen(outputs[static_cast<size_t>(s.output)].impl()));
+                                                 : seen(outputs[static_cast<size_t>(s.output)].impl()));
     saved->versions.push_back(saved->values.back().version());
   }
   for (const ir::Binding& b : bindings)
@@ -180,7 +181,8 @@ struct CodeWatcher final : RunWatcher, GradWatcher {
   }
   void before_replaced(const TensorImpl& leaf, SourceLocation replaced) override {
     if (run)
-      guards.check_grad(leaf, arguments, RecordedFunction::effects_among(graph, run->nodes_begun()), replaced);
+      guards.check_grad(leaf, arguments, RecordedFunction::effects_among(graph, run->nodes_begun()),
+                        replaced);
   }
   const FunctionGuards& guards;
   const ir::Graph& graph;
@@ -192,7 +194,7 @@ struct CodeWatcher final : RunWatcher, GradWatcher {
 
 // The outputs of the forward, possibly followed by gradients.
 Tensors SizedFunction::run_plans(const Tensors& arguments, const std::vector<ir::Binding>& bindings,
-                                   NumbersOfRun& read, SourceLocation where) {
+                                 NumbersOfRun& read, SourceLocation where) {
   if (precomputed_ && precomputed_->expects()) {
     const ProfiledRun profiled(shared_from_this(), precomputed_->graph(), {}, read.values());
     if (std::optional<Tensors> outputs = precomputed_->run(bindings, read.values())) return *outputs;
@@ -212,6 +214,7 @@ Tensors SizedFunction::run(const Tensors& arguments, NumbersOfRun& read, SourceL
   if (backwards_) keep = bindings_to_keep(bindings);
   {
     NoGradGuard no_grad;
+    const detail::AutocastOff no_casts;  // user code in a graph has the autocast that was recorded with it
     outputs = run_plans(arguments, bindings, read, where);
     give_grads(arguments, outputs);
     write_back(bindings, outputs);

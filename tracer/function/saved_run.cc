@@ -44,7 +44,7 @@ void SavedRun::check(const FunctionBackward& backward, const Record& record) con
            record.where());
   }
   for (int32_t input : reads.saved_outside) {
-    const Tensor& x = function->recorded_.inputs[static_cast<size_t>(input)].captured;
+    const Tensor x(RefPtr<TensorImpl>(function->recorded_.inputs[static_cast<size_t>(input)].captured));
     if (const uint32_t then = input_versions[static_cast<size_t>(input)]; x.defined() && x.version() != then)
       fail(Category::version_mismatch, "compiled",
            fmt::format("a tensor from outside that was saved, {}, was written to: version {}, saved at {}. "

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/verify.h"
+#include "tracer/function/explain.h"
 #include "tracer/function/planning.h"
 #include "tracer/observe/log.h"
 
@@ -125,6 +126,9 @@ std::vector<WrittenInput> SizedFunction::written_inputs(std::span<const ir::Bind
 
 void SizedFunction::log(std::string_view why) const {
   logging::captured(planned_, why);
+  if (logging::wants(logging::Topic::gradients))
+    if (const std::string given = given_gradients(planned_, recorded_.inputs); !given.empty())
+      logging::write(logging::Topic::gradients, given);
   if (const ir::Graph* backward = backward_graph())
     logging::captured(*backward, "the backward of this function");
 }

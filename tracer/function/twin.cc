@@ -2,12 +2,12 @@
 #include "tracer/function/twin.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "ir/text.h"
+#include "tracer/observe/checks.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -24,17 +24,11 @@ std::string attrs_of(const ir::Graph& graph, const ir::Node& node) {
 }
 
 // Constants that the function makes, and cells for memory that it writes to, are other objects in each recording.
-bool is_same_tensor(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  if (a.is_same(b)) return true;
-  if (!(TensorGuard(a.impl()) == TensorGuard(b.impl()))) return false;
-  if (a.impl().data() == b.impl().data()) return true;
-  const auto here = [](const Tensor& t) {
-    return (t.device() == kCPU ? t.detach() : t.detach().to(kCPU)).contiguous();
-  };
-  const NoGradGuard no_grad;
-  const Tensor x = here(a), y = here(b);
-  return x.numel() == 0 || std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
+bool is_same_tensor(TensorImpl* was, TensorImpl* is) {
+  if (was == is) return true;
+  if (!was || !is || !(TensorGuard(*was) == TensorGuard(*is))) return false;
+  if (was->data() == is->data()) return true;
+  return has_same_bits(Tensor(RefPtr<TensorImpl>(was)), Tensor(RefPtr<TensorImpl>(is)));
 }
 
 bool is_same_input(const RecordedFunction::Input& a, const RecordedFunction::Input& b) {
@@ -84,8 +78,9 @@ class Counterparts {
       return;
     }
     const auto name = [](const RecordedFunction& of, size_t at) {
-      const bool is_captured = at < of.inputs.size() && of.inputs[at].captured.defined();
-      return is_captured ? describe(of.inputs[at].captured) : std::string("another input");
+      const bool is_captured = at < of.inputs.size() && of.inputs[at].captured;
+      return is_captured ? describe(Tensor(RefPtr<TensorImpl>(of.inputs[at].captured)))
+                         : std::string("another input");
     };
     others_[input.value] =
         fmt::format("another tensor from outside, {}, where the recording has {}", name(is, i), name(was, i));

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "engine/error.h"
+#include "ops/shape_ops.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -41,6 +43,15 @@ Checks checks_of_environment() {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return checks;
+}
+
+bool has_same_bits(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  const NoGradGuard no_grad;
+  const auto here = [](const Tensor& t) { return contiguous(t.detach().cpu()); };
+  const Tensor x = here(a), y = here(b);
+  if (x.nbytes() != y.nbytes()) return false;
+  return x.nbytes() == 0 || std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
 }
 
 }  // namespace retrograd

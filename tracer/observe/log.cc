@@ -21,8 +21,8 @@ namespace {
 
 using detail::bit;
 
-constexpr std::string_view kNames[] = {"trace", "recompiles", "exec", "memory"};
-static_assert(std::size(kNames) == static_cast<size_t>(Topic::memory) + 1);
+constexpr std::string_view kNames[] = {"trace", "recompiles", "exec", "memory", "gradients"};
+static_assert(std::size(kNames) == static_cast<size_t>(Topic::gradients) + 1);
 constexpr uint32_t kAllTopics = (1u << std::size(kNames)) - 1;
 
 struct State {
@@ -79,18 +79,6 @@ void write_to_stderr(std::string_view head, std::string_view message) {
   std::fwrite(lines.data(), 1, lines.size(), stderr);
 }
 
-void write(Topic topic, std::string_view message) {
-  std::shared_ptr<const Sink> sink;
-  {
-    std::lock_guard lock(state().mutex);
-    sink = state().sink;
-  }
-  if (sink)
-    (*sink)(topic, message);
-  else
-    write_to_stderr(fmt::format(":{}", to_string(topic)), message);
-}
-
 void write_file(const std::string& path, const std::string& text) {
   AtomicFile file(path);
   file.write(text.data(), text.size());
@@ -122,6 +110,18 @@ void dump(const ir::Graph& graph) {
 int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 }  // namespace
+
+void write(Topic topic, std::string_view message) {
+  std::shared_ptr<const Sink> sink;
+  {
+    std::lock_guard lock(state().mutex);
+    sink = state().sink;
+  }
+  if (sink)
+    (*sink)(topic, message);
+  else
+    write_to_stderr(fmt::format(":{}", to_string(topic)), message);
+}
 
 std::string_view to_string(Topic topic) { return kNames[static_cast<size_t>(topic)]; }
 
@@ -174,8 +174,6 @@ void set_dump_folder(std::string_view folder) {
   s.graphs = 0;
   switch_bits(detail::kDump, folder.empty() ? 0 : detail::kDump);
 }
-
-void trace(std::string_view text) { write(Topic::trace, text); }
 
 void captured(const ir::Graph& graph, std::string_view reason) {
   const uint32_t on = detail::wanted(bit(Topic::trace) | bit(Topic::recompiles) | detail::kDump);

@@ -5,6 +5,7 @@
 //   recompiles  why each capture was needed, with the old and the new value
 //   exec        a line per run: hit or captured, nodes, microseconds
 //   memory      a line per run: live bytes before and after, peak bytes of it, of the whole process
+//   gradients   of each step that is captured, the gradients that it is given and does not plan
 //
 // Topics come from the environment variable RETROGRAD_LOGS ("trace,exec", "all"), the folder for graphs from
 // RETROGRAD_DUMP. Both are read once, when first needed; the functions below override them at any time, from any
@@ -26,7 +27,7 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::logging {
 
-enum class Topic : uint8_t { trace, recompiles, exec, memory };
+enum class Topic : uint8_t { trace, recompiles, exec, memory, gradients };
 std::string_view to_string(Topic topic);
 
 /// Comma-separated names, "all", or "" for none. Error(bad_argument) on any other name; nothing is changed then.
@@ -47,7 +48,7 @@ void set_dump_folder(std::string_view folder);
 
 namespace detail {
 inline constexpr uint32_t bit(Topic topic) { return 1u << static_cast<unsigned>(topic); }
-inline constexpr uint32_t kDump = 1u << 4, kUnread = 1u << 31;  // kUnread: the environment has not been read
+inline constexpr uint32_t kDump = 1u << 30, kUnread = 1u << 31;  // kUnread: the environment has not been read
 inline constinit std::atomic<uint32_t> switched_on{kUnread};
 uint32_t read_environment();
 /// The bits of `bits` that are switched on.
@@ -59,9 +60,9 @@ inline uint32_t wanted(uint32_t bits) {
 }
 }  // namespace detail
 
-/// The topic trace, for what is not a captured graph.
-inline bool wants_trace() { return detail::wanted(detail::bit(Topic::trace)); }
-void trace(std::string_view text);
+/// For what is not a captured graph or a run.
+inline bool wants(Topic topic) { return detail::wanted(detail::bit(topic)); }
+void write(Topic topic, std::string_view message);
 /// Logs and writes a graph that was just captured.
 void captured(const ir::Graph& graph, std::string_view reason);
 

@@ -32,7 +32,7 @@ inline std::string after(std::string_view pass, const std::string& text,
 inline std::string sgd(int result, int param, int grad, const std::string& size,
                        const std::string& lr = "0.1", const std::string& dtype = "f32") {
   const std::string type = dtype + "[" + size + "]";
-  return "  %" + std::to_string(result) + " = sgd_step %" + std::to_string(param) + ", none, %" +
+  return "  %" + std::to_string(result) + " = sgd_step %" + std::to_string(param) + ", none, none, %" +
          std::to_string(grad) + ", none {lr=" + lr +
          ", momentum=0.0, dampening=0.0, weight_decay=0.0, step=1.0, buffered=0.0, nesterov=false, "
          "maximize=false} : " +

@@ -17,7 +17,7 @@ template <class F>
 Step record(std::string name, const Tensors& arguments, F&& function) {
   rg::RecordedFunction recorded;
   {
-    rg::FunctionRecorder recorder(recorded.graph, {}, {}, nullptr);
+    rg::FunctionRecorder recorder(recorded.graph, {}, {}, nullptr, rg::PairForm::inlined);
     const Tensors stand_ins = recorder.inputs().arguments(arguments);
     rg::Taper taper(recorder);
     const rg::Emitter::Scope scope(taper);
