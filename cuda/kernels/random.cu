@@ -152,16 +152,12 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   }
 }
 
-// Lower halves of words first; if 16 bits do not decide a choice, is_chosen() does.
-template <class Rows>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    dropout_kernel(const Rows out, const Rows x, const RandomCall call, const int64_t n) {
-  using C = typename Rows::C;
+// Writes f(value, its 16 random bits, its number) for each element of x: lower halves of words first.
+template <class Rows, class F>
+__device__ void change_elements(const Rows& out, const Rows& x, const DrawNumbers& numbers, int64_t n,
+                                const F& f) {
   constexpr int N = Rows::N;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  const DrawNumbers numbers = call.numbers.get();
-  const Chance chance{numbers.chance_high, numbers.chance_low};
-  const C scale = static_cast<C>(numbers.b);
   for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * 8 < n;
        block += step) {
     const auto w = words(numbers, block);
@@ -169,19 +165,31 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     for (unsigned first = 0; first < 8; first += N) {
       const int64_t i = block * 8 + first;
       if (i >= n) continue;
-      C v[N];
+      typename Rows::C v[N];
       x.row(0).read(i, v);
 #pragma unroll
       for (unsigned k = 0; k < N; ++k) {
         const uint32_t word = w[(first + k) / 2], bits = k % 2 ? word >> 16 : word & 0xffff;
-        const bool is_dropped = bits != chance.high ? bits < chance.high
-                                                    : is_chosen(numbers.seed, numbers.offset,
-                                                                static_cast<uint64_t>(i) + k, chance);
-        v[k] = is_dropped ? C(0) : v[k] * scale;
+        v[k] = f(v[k], bits, static_cast<uint64_t>(i) + k);
       }
       out.row(0).write(i, v);
     }
   }
+}
+
+// If 16 bits do not decide a choice, is_chosen() does.
+template <class Rows>
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    dropout_kernel(const Rows out, const Rows x, const RandomCall call, const int64_t n) {
+  using C = typename Rows::C;
+  const DrawNumbers numbers = call.numbers.get();
+  const Chance chance{numbers.chance_high, numbers.chance_low};
+  const C scale = static_cast<C>(numbers.b);
+  change_elements(out, x, numbers, n, [&](C v, uint32_t bits, uint64_t i) {
+    const bool is_dropped =
+        bits != chance.high ? bits < chance.high : is_chosen(numbers.seed, numbers.offset, i, chance);
+    return is_dropped ? C(0) : v * scale;
+  });
 }
 
 // What is added does not carry into the exponent of an infinity or the bits of a NaN.
@@ -190,30 +198,11 @@ RG_HD float rounded_at_random(float x, uint32_t random) {
   return (bits & 0x7f800000) == 0x7f800000 ? x : std::bit_cast<float>((bits + random) & 0xffff0000);
 }
 
-// 16 bits for each element, lower halves of words first.
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     round_kernel(const StridedRows<float> out, const StridedRows<float> x, const RandomCall call,
                  const int64_t n) {
-  constexpr unsigned N = StridedRows<float>::N;
-  const DrawNumbers numbers = call.numbers.get();
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * 8 < n;
-       block += step) {
-    const auto w = words(numbers, block);
-#pragma unroll
-    for (unsigned first = 0; first < 8; first += N) {
-      const int64_t i = block * 8 + first;
-      if (i >= n) continue;
-      float v[N];
-      x.row(0).read(i, v);
-#pragma unroll
-      for (unsigned k = 0; k < N; ++k) {
-        const uint32_t word = w[(first + k) / 2];
-        v[k] = rounded_at_random(v[k], (first + k) % 2 ? word >> 16 : word & 0xffff);
-      }
-      out.row(0).write(i, v);
-    }
-  }
+  change_elements(out, x, call.numbers.get(), n,
+                  [](float v, uint32_t bits, uint64_t) { return rounded_at_random(v, bits); });
 }
 
 Shape3 blocks_of(const RandomCall& call, int64_t elements_of_thread) {
