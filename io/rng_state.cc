@@ -9,11 +9,8 @@
 #include "ops/creation.h"
 
 namespace retrograd::inline v0 {
-namespace {
 
 static_assert(std::endian::native == std::endian::little && sizeof(GeneratorState) == 16);
-
-}  // namespace
 
 Tensor get_rng_state(const Generator& generator) {
   const GeneratorState state = generator.state();
