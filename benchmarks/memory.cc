@@ -1,8 +1,9 @@
-// Peak memory of one training step (forward, loss, backward) of a Llama-style model.
-// usage: memory [--mode M] [--pair P] [--recompute R] [--layers N] [--dim N] [--heads N] [--hidden N] [--length N]
-// [--batch N] [--threads N] [--steps N]
+// Peak memory of one training step (forward, loss, backward): of a Llama-style model, or of one of train/models.h.
+// usage: memory [MODEL] [--mode M] [--pair P] [--recompute R] [--layers N] [--dim N] [--heads N] [--hidden N]
+// [--length N] [--batch N] [--threads N] [--steps N] [--budgets LIST]
 //
-// Prints one JSON line:
+// With --budgets, parts of the eager peak as 1,0.5,0.2: a line for each (memory_budgets.h). MODEL is for these alone.
+// Otherwise one JSON line:
 //   peak_kb   the most tensor data alive during a step, above what is alive before it (parameters and their gradients)
 //   step_ms   median step
 //   loss      of the last step
@@ -15,6 +16,8 @@
 
 #include "benchmarks/common/line.h"
 #include "benchmarks/common/program.h"
+#include "benchmarks/memory_budgets.h"
+#include "benchmarks/train/models.h"
 
 namespace bench {
 namespace {
@@ -55,20 +58,20 @@ struct Block : nn::Module {
     const int64_t batch = x.size(0), length = x.size(1), dim = x.size(2);
     rg::Tensors parts = rg::chunk(qkv(norm1.forward(x)), 3, -1);
     for (rg::Tensor& t : parts) t = rg::transpose(rg::view(t, {batch, length, heads, dim / heads}), 1, 2);
-    const rg::Tensor attended = rg::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, true);
+    const rg::Tensor attended = rg::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, true);
     const rg::Tensor y = x + out(rg::reshape(rg::transpose(attended, 1, 2), {batch, length, dim}));
     const rg::Tensor h = norm2.forward(y);
     return y + down(rg::silu(gate(h)) * up(h));
   }
 };
 
-struct Model : nn::Module {
+struct Llama : nn::Module {
   nn::Embedding embedding;
   nn::ModuleList<Block> blocks{this, "blocks"};
   Norm norm;
   nn::Linear head;
 
-  explicit Model(const Sizes& s)
+  explicit Llama(const Sizes& s)
       : embedding(this, "embedding", s.vocabulary, s.dim),
         norm(this, "norm", s.dim),
         head(this, "head", s.dim, s.vocabulary, {.bias = false}) {
@@ -90,7 +93,7 @@ struct Model : nn::Module {
 using Loss = std::function<rg::Tensor(const rg::Tensor&, const rg::Tensor&)>;
 
 // A function that runs forward and backward, in a mode.
-Loss step_of(Model& model, const std::string& mode, bool half, const std::string& recompute) {
+Loss step_of(Llama& model, const std::string& mode, bool half, const std::string& recompute) {
   const Loss loss = [&model, half, recompute](const rg::Tensor& tokens, const rg::Tensor& next) {
     std::optional<rg::SavedTensorHooksGuard> guard;
     if (half) guard.emplace(rg::save_as_half(model.parameters()));
@@ -116,13 +119,31 @@ Loss step_of(Model& model, const std::string& mode, bool half, const std::string
   return then_backward(loss);
 }
 
+std::pair<rg::Tensor, rg::Tensor> batch_of(const Sizes& s) {
+  return {rg::randint(0, s.vocabulary, {s.batch, s.length}, rg::kInt64),
+          rg::randint(0, s.vocabulary, {s.batch, s.length}, rg::kInt64)};
+}
+
+void run_budgets(const std::string& name, const Sizes& s, BatchSize size, const std::vector<double>& budgets,
+                 int steps) {
+  rg::manual_seed(0);
+  if (name != "llama") {
+    const std::unique_ptr<Model> model = make_model(name, size);
+    return measure_budgets(
+        name, model->parameters(), [&] { return model->loss(); }, budgets, steps);
+  }
+  const Llama model(s);
+  const auto [tokens, next] = batch_of(s);
+  measure_budgets(
+      name, model.parameters(), [&] { return model.loss(tokens, next, "none"); }, budgets, steps);
+}
+
 void measure(const Sizes& s, const std::string& mode, const std::string& pair, const std::string& recompute,
              int steps) {
   rg::manual_seed(0);
-  Model model(s);
+  Llama model(s);
   for (const rg::Tensor& p : model.parameters()) p.set_grad(rg::zeros_like(p));
-  const rg::Tensor tokens = rg::randint(0, s.vocabulary, {s.batch, s.length}, rg::kInt64),
-                   next = rg::randint(0, s.vocabulary, {s.batch, s.length}, rg::kInt64);
+  const auto [tokens, next] = batch_of(s);
   const Loss step = step_of(model, mode, pair == "half", recompute);
   for (int i = 0; i < 2; ++i) step(tokens, next);
   std::vector<double> times;
@@ -157,13 +178,18 @@ int main(int argc, char** argv) {
   CLI::App app("Peak memory of a training step of a Llama-style model.", "memory");
   bench::Sizes sizes;
   int threads = 2, steps = 5;
-  std::string mode = "eager", pair = "none", recompute = "none";
+  int64_t block = 0;
+  std::string model = "llama", mode = "eager", pair = "none", recompute = "none";
+  std::vector<double> budgets;
   app.add_option("--layers", sizes.layers)->check(CLI::PositiveNumber);
   app.add_option("--dim", sizes.dim)->check(CLI::PositiveNumber);
   app.add_option("--heads", sizes.heads)->check(CLI::PositiveNumber);
   app.add_option("--hidden", sizes.hidden)->check(CLI::PositiveNumber);
   app.add_option("--length", sizes.length)->check(CLI::PositiveNumber);
   app.add_option("--batch", sizes.batch)->check(CLI::PositiveNumber);
+  app.add_option("model", model, "of --budgets");
+  app.add_option("--budgets", budgets)->delimiter(',')->check(CLI::Range(0.0, 1.0));
+  app.add_option("--block", block, "of another model than llama");
   app.add_option("--threads", threads)->check(CLI::PositiveNumber);
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
   app.add_option("--mode", mode)->check(CLI::IsMember({"eager", "traced", "compile", "step"}));
@@ -171,6 +197,9 @@ int main(int argc, char** argv) {
   app.add_option("--recompute", recompute)->check(CLI::IsMember({"none", "block", "products", "all"}));
   return bench::run_program(app, argc, argv, [&](const bench::Place&) {
     retrograd::cpu::set_num_threads(threads);
-    bench::measure(sizes, mode, pair, recompute, steps);
+    if (budgets.empty())
+      bench::measure(sizes, mode, pair, recompute, steps);
+    else
+      bench::run_budgets(model, sizes, {app.count("--batch") ? sizes.batch : 0, block}, budgets, steps);
   });
 }

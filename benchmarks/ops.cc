@@ -158,8 +158,8 @@ bool measure(const Options& options, const Meter& meter, const Row& row) {
 
 void measure_all(const Options& options, const Meter& meter) {
   using Families = std::vector<Table (*)()>;
-  const Families all = {elementwise_rows, reduction_rows, row_rows,   index_rows,
-                        layout_rows,      window_rows,    matrix_rows};
+  const Families all = {elementwise_rows, special_rows, reduction_rows, row_rows, index_rows, layout_rows,
+                        window_rows, matrix_rows, decomposition_rows, scatter_rows, statistics_rows, nn_rows};
   int missing = 0;
   for (const auto family : options.factorisations ? Families{factorisation_rows} : all)
     for (const Row& row : family())

@@ -134,7 +134,7 @@ class CudaExecutor final : public Executor {
     };
     if (std::ranges::any_of(operands, is_elsewhere) || std::ranges::any_of(results, is_elsewhere))
       return "the host waits for another device";
-    if (!table().find(&op)) return "it is computed on the CPU";
+    if (!table().find(&op) || is_by_host(op)) return "it is computed on the CPU";
     if (is_by_solver(gpu_, op, operands)) return "its library may wait for the device";
     return looks_at_result(op, attrs) ? "the host looks at its result" : "";
   }

@@ -180,6 +180,9 @@ void check_self(const TensorImpl& self, std::string_view name, SourceLocation wh
              "a leaf that requires a gradient, or a view of one, is written to. Hint: use no_grad", self,
              where);
   }
+}
+
+void check_elements(const TensorImpl& self, std::string_view name, SourceLocation where) {
   if (shows_an_element_twice(self) && !is_one_of(name, {"fill_", "zero_"}))
     refuse(Category::overlapping_write, name,
            "the tensor shows one element more than once. Hint: clone it first", self, where);
@@ -197,7 +200,8 @@ class OperandCheck final : public PassThrough {
         may_overlap_(name == "fill_"),  // it reads one number
         // PyTorch's kernels read and write at different places.
         must_lie_apart_(
-            is_one_of(name, {"scatter_", "scatter_add_", "index_add_", "index_copy_", "index_put_"})) {
+            is_one_of(name, {"scatter_", "scatter_add_", "scatter_reduce_", "index_add_", "index_copy_",
+                             "index_fill_", "index_put_", "index_reduce_", "put_"})) {
     own_.push_back(old.tensor());
   }
 
@@ -401,6 +405,7 @@ void take_over_history(const Tensor& self, const Tensor& result, std::string_vie
   TensorImpl& cell = self.impl();
   bring_up_to_date(cell);
   check_self(cell, name, where);
+  check_elements(cell, name, where);
   const bool recorded = GradMode::is_enabled() && result.impl().requires_grad;
   if (recorded && cell.base) check_view(cell, name, where);
   if (cell.base)
@@ -414,9 +419,10 @@ void take_over_history(const Tensor& self, const Tensor& result, std::string_vie
 const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op,
                             std::string_view name, SourceLocation where) {
   const NamedCall call(name, where);
-  TensorImpl& cell = self.impl();
+  TensorImpl& cell = self.impl(name, where);
   bring_up_to_date(cell);
   check_self(cell, name, where);
+  check_elements(cell, name, where);
   StandIn old(cell);
   Tensor result;
   {
@@ -444,6 +450,39 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
   if (RegionLog::is_open()) RegionLog::wrote(cell, result.impl());
   if (recorded) saved_result_is_self(cell, result.impl());
   bring_up_to_date(cell);
+  return self;
+}
+
+const Tensor& change_geometry(const Tensor& self, const std::function<Tensor(const Tensor&)>& op,
+                              std::string_view name, SourceLocation where) {
+  const NamedCall call(name, where);
+  TensorImpl& cell = self.impl(name, where);
+  bring_up_to_date(cell);
+  check_self(cell, name, where);
+  if (cell.requires_grad && cell.is_leaf())
+    refuse(Category::leaf_inplace, name,
+           "the geometry of a leaf that requires a gradient is changed. Hint: use the function that gives a "
+           "view",
+           cell, where);
+  if (FunctionRecording* function = recorded_function()) function->geometry_changes(cell, where);
+  const RefPtr<TensorImpl> before = TensorImpl::make();
+  before->alias(cell);
+  link_like(cell, *before);
+  copy_tangents(cell, *before);
+  before->base = cell.base;
+  before->graph = cell.graph;
+  before->value_id = cell.value_id;
+  if (RegionLog::is_open()) RegionLog::stands_for(*before, cell);
+  const EnableGradGuard follows;  // the history has the shape of the tensor, also where gradients are off
+  const Tensor shown = op(Tensor(before));
+  TensorImpl& view = shown.impl();
+  RG_ASSERT(view.storage() == cell.storage());
+  if (view.requires_grad) set_history(cell, view.grad_fn, view.output_nr);
+  move_tangents(view, cell);
+  cell.alias(view);
+  cell.value_id = view.value_id;
+  cell.storage()->bump_version(effective_location(where));
+  cell.set_made_at_version(cell.storage()->version());
   return self;
 }
 

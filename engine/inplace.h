@@ -34,6 +34,13 @@ struct OpInfo;
 const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op,
                             std::string_view name, SourceLocation where = SourceLocation::current());
 
+/// Gives self the sizes, strides and offset of op(self), which is a view of it (transpose_, squeeze_), and returns self.
+/// No value is written, but the version is raised: whoever saved self knows it as it was. The gradient goes back through
+/// the view. Errors: leaf_inplace for a leaf that requires a gradient, also under no_grad, since its .grad has its
+/// shape; view_inplace_forbidden as above. A recorded function does this to tensors of its own only.
+const Tensor& change_geometry(const Tensor& self, const std::function<Tensor(const Tensor&)>& op,
+                              std::string_view name, SourceLocation where = SourceLocation::current());
+
 /// The fast path of an elementwise op: when nothing is recorded, no tangent is carried and all operands have self's
 /// type, runs the op with self as its output. Otherwise does nothing and returns false.
 bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs,

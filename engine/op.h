@@ -17,33 +17,6 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
 
-/// A list of integers kept inline, so that attributes stay plain data.
-struct IntList {
-  static constexpr int kCapacity = 2 * kMaxRank;
-  int8_t count = 0;
-  int64_t values[kCapacity] = {};
-  IntList() = default;
-  IntList(std::initializer_list<int64_t> list) { assign(list.begin(), list.size()); }
-  IntList(const IntArray& list) { assign(list.data(), list.size()); }
-  IntList(int64_t one) { assign(&one, 1); }
-  IntList(int one) : IntList(int64_t{one}) {}
-  int size() const { return count; }
-  bool empty() const { return count == 0; }
-  int64_t operator[](int i) const { return values[i]; }
-  int64_t& operator[](int i) { return values[i]; }
-  const int64_t* begin() const { return values; }
-  const int64_t* end() const { return values + count; }
-  void push_back(int64_t v) {
-    if (count == kCapacity) fail(Category::bad_argument, "list", "too many integers");
-    values[count++] = v;
-  }
-
- private:
-  void assign(const int64_t* from, size_t n) {
-    for (size_t i = 0; i < n; ++i) push_back(from[i]);
-  }
-};
-
 /// The possible types of a field of an attribute struct. `name` is the field's name in PyTorch and in the IR text.
 class AttrVisitor {
  public:

@@ -83,6 +83,8 @@ class FunctionRecording {
   virtual void grad_is_read(TensorImpl& leaf) = 0;
   /// To be called before a hook is added to a leaf.
   virtual void hook_is_added(const TensorImpl& leaf, SourceLocation where) = 0;
+  /// To be called before `self` gets other sizes or strides: a tensor from outside, or an argument, keeps its own.
+  virtual void geometry_changes(const TensorImpl& self, SourceLocation where) = 0;
 
  protected:
   ~FunctionRecording() = default;

@@ -19,6 +19,7 @@ namespace retrograd::inline v0 {
 inline constexpr int kMaxRank = 8;
 
 using IntArray = std::vector<int64_t>;
+class Sizes;
 
 enum class DeviceType : uint8_t { CPU, CUDA };
 inline constexpr DeviceType kCPU = DeviceType::CPU;
@@ -42,7 +43,10 @@ class Shape {
   explicit Shape(std::span<const Dim> dims) : rank_(0) {
     for (Dim d : dims) push_back(d);
   }
-  Shape(const IntArray& dims, SourceLocation where = SourceLocation::current()) : rank_(0) { append(dims, where); }
+  Shape(const IntArray& dims, SourceLocation where = SourceLocation::current()) : rank_(0) {
+    append(dims, where);
+  }
+  Shape(const Sizes& sizes);
   Shape(const Shape& other) : rank_(other.rank_) { copy(other); }
   Shape& operator=(const Shape& other) {
     rank_ = other.rank_;

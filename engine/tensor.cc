@@ -55,11 +55,11 @@ int64_t Tensor::stride(int64_t dim, SourceLocation where) const {
   const TensorImpl& x = impl("stride", where);
   return x.stride(dim_of(x, dim, "stride", where)).value();
 }
-IntArray Tensor::strides(SourceLocation where) const {
+Sizes Tensor::strides(SourceLocation where) const {
   const TensorImpl& x = impl("strides", where);
-  IntArray strides;
-  for (int i = 0; i < x.rank(); ++i) strides.push_back(x.stride(i).value());
-  return strides;
+  Shape strides;
+  for (int i = 0; i < x.rank(); ++i) strides.push_back(x.stride(i));
+  return Sizes(strides);
 }
 
 void Tensor::check_has_data(std::string_view op, SourceLocation where) const {
@@ -197,7 +197,6 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
                       SourceLocation where) const {
   autograd::backward({*this}, {gradient}, retain_graph, create_graph, {}, where);
 }
-
 
 const Record* Tensor::gradient_record(std::string_view op, SourceLocation where) const {
   TensorImpl& self = impl(op, where);

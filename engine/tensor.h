@@ -2,8 +2,8 @@
 // memory as in libtorch.
 //
 // Start reading here, then engine/tensor_impl.h (the cell), engine/tape.h (what records a gradient), engine/autograd.h
-// (backward, grad, forward mode), engine/hook.h. Arithmetic operators and op methods are thin calls of the functions in
-// ops/; anything else that an op needs is in its struct there.
+// (backward, grad, forward mode), engine/hook.h. Op methods (engine/method_list.h) and operators are thin calls of the
+// functions in ops/; anything else that an op needs is in its struct there.
 #pragma once
 
 #include <functional>
@@ -14,6 +14,8 @@
 
 #include "engine/live.h"
 #include "engine/location.h"
+#include "engine/method_list.h"
+#include "engine/sizes.h"
 #include "engine/tensor_impl.h"
 
 #pragma GCC visibility push(default)
@@ -21,13 +23,30 @@ namespace retrograd::inline v0 {
 
 class HookHandle;
 class Node;
+class Operand;
 class Tensor;
+struct MinAndMax;
+struct SlogdetResult;
+struct ValuesAndIndices;
 using Tensors = std::vector<Tensor>;
+
+namespace indexing {
+class TensorIndex;
+}
+/// Python's index in brackets, one item each (ops/indexing.h).
+using Indices = std::vector<indexing::TensorIndex>;
 
 class Tensor {
  public:
   Tensor() = default;  // undefined
   explicit Tensor(RefPtr<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) = default;
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & = default;
+  // x.select(0, 0) = y and w.grad() = g would assign to a temporary handle, and change nothing.
+  Tensor& operator=(const Tensor&) && = delete;  // to write the values: x.select(0, 0).copy_(y)
+  Tensor& operator=(Tensor&&) && = delete;       // to replace a gradient: w.set_grad(g)
 
   bool defined() const { return static_cast<bool>(impl_); }
   explicit operator bool() const = delete;
@@ -36,8 +55,8 @@ class Tensor {
 
   // Type and layout.
   int64_t dim(SourceLocation where = SourceLocation::current()) const { return impl("dim", where).rank(); }
-  IntArray sizes(SourceLocation where = SourceLocation::current()) const {
-    return impl("sizes", where).shape().ints();
+  Sizes sizes(SourceLocation where = SourceLocation::current()) const {
+    return Sizes(impl("sizes", where).shape());
   }
   int64_t size(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   /// The same sizes, which stay symbols while they are recorded (tracer/function/compile.h): code that computes with
@@ -49,7 +68,7 @@ class Tensor {
   Dim sym_numel(SourceLocation where = SourceLocation::current()) const {
     return impl("sym_numel", where).numel();
   }
-  IntArray strides(SourceLocation where = SourceLocation::current()) const;
+  Sizes strides(SourceLocation where = SourceLocation::current()) const;
   int64_t stride(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   int64_t numel(SourceLocation where = SourceLocation::current()) const {
     return impl("numel", where).numel().value();
@@ -121,8 +140,6 @@ class Tensor {
   /// Accumulates the gradient of this tensor into its leaves; see autograd::backward.
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = {}, bool create_graph = false,
                 SourceLocation where = SourceLocation::current()) const;
-  /// The same values on the same memory, without history.
-  Tensor detach(SourceLocation where = SourceLocation::current()) const;
   /// The tape record that made this tensor; an empty Node for a leaf.
   Node grad_fn(SourceLocation where = SourceLocation::current()) const;
   // A hook that returns nothing only reads (engine/hook.h).
@@ -146,29 +163,58 @@ class Tensor {
   HookHandle register_accumulate_grad_posthook(F&& hook,
                                                SourceLocation where = SourceLocation::current()) const;
 
-  // The most used ops as methods; all are functions in ops/ too.
-  Tensor to(ScalarType dtype, SourceLocation where = SourceLocation::current()) const;
-  Tensor to(Device device, SourceLocation where = SourceLocation::current()) const;
+  // Ops as methods: engine/method_list.h.
+#define RG_DEFAULT(...) = __VA_ARGS__
+#define RG_LIST(...) __VA_ARGS__ __VA_OPT__(, )
+#define RG_METHOD(RESULT, NAME, PARAMETERS, ...) \
+  RESULT NAME(RG_LIST PARAMETERS SourceLocation where = SourceLocation::current()) const;
+#define RG_IN_PLACE(NAME, PARAMETERS, ...) RG_METHOD(const Tensor&, NAME##_, PARAMETERS)
+#define RG_BOTH(NAME, PARAMETERS, ...) \
+  RG_METHOD(Tensor, NAME, PARAMETERS)  \
+  RG_METHOD(const Tensor&, NAME##_, PARAMETERS)
+  RG_ARITHMETIC_METHODS(RG_METHOD, RG_BOTH)
+  RG_UNARY_METHODS(RG_METHOD, RG_BOTH, RG_IN_PLACE)
+  RG_BINARY_METHODS(RG_METHOD, RG_BOTH, RG_IN_PLACE)
+  RG_REDUCTION_METHODS(RG_METHOD, RG_BOTH)
+  RG_SHAPE_METHODS(RG_METHOD, RG_BOTH, RG_BOTH)
+  RG_INDEX_METHODS(RG_METHOD, RG_BOTH)
+  RG_MATRIX_METHODS(RG_METHOD, RG_BOTH)
+  RG_SPECIAL_METHODS(RG_METHOD, RG_BOTH)
+  RG_STATISTICS_METHODS(RG_METHOD, RG_BOTH)
+  RG_REARRANGEMENT_METHODS(RG_METHOD, RG_BOTH, RG_BOTH)
+  RG_PRODUCT_METHODS(RG_METHOD, RG_BOTH)
+#undef RG_DEFAULT
+#undef RG_LIST
+#undef RG_METHOD
+#undef RG_IN_PLACE
+#undef RG_BOTH
+
+  // Methods whose arguments are not those of a function.
   Tensor cpu(SourceLocation where = SourceLocation::current()) const { return to(kCPU, where); }
   Tensor cuda(SourceLocation where = SourceLocation::current()) const { return to(kCUDA, where); }
-  Tensor clone(SourceLocation where = SourceLocation::current()) const;
-  Tensor contiguous(SourceLocation where = SourceLocation::current()) const;
-  Tensor sum(SourceLocation where = SourceLocation::current()) const;
-  Tensor mean(SourceLocation where = SourceLocation::current()) const;
-  Tensor t(SourceLocation where = SourceLocation::current()) const;
-  Tensor transpose(int64_t dim0, int64_t dim1, SourceLocation where = SourceLocation::current()) const;
-  Tensor view(const Shape& size, SourceLocation where = SourceLocation::current()) const;
-  Tensor reshape(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
-  Tensor select(int64_t dim, int64_t index, SourceLocation where = SourceLocation::current()) const;
-  Tensor narrow(int64_t dim, int64_t start, int64_t length,
-                SourceLocation where = SourceLocation::current()) const;
-  const Tensor& add_(const Tensor& other, Scalar alpha = 1,
-                     SourceLocation where = SourceLocation::current()) const;
-  const Tensor& mul_(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
-  const Tensor& mul_(Scalar other, SourceLocation where = SourceLocation::current()) const;
+  /// This tensor where `condition` holds, else `other`.
+  Tensor where(const Tensor& condition, const Operand& other,
+               SourceLocation where = SourceLocation::current()) const;
+  /// The n-th derivative of digamma.
+  Tensor polygamma(int64_t n, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& polygamma_(int64_t n, SourceLocation where = SourceLocation::current()) const;
+  /// In float64. float_power_: Error(dtype_mismatch) for another dtype.
+  Tensor float_power(const Operand& exponent, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& float_power_(const Operand& exponent, SourceLocation where = SourceLocation::current()) const;
+  /// The value is broadcast and cast.
   const Tensor& copy_(const Tensor& source, SourceLocation where = SourceLocation::current()) const;
-  const Tensor& fill_(Scalar value, SourceLocation where = SourceLocation::current()) const;
+  /// A number or a 0-dim tensor.
+  const Tensor& fill_(const Operand& value, SourceLocation where = SourceLocation::current()) const;
   const Tensor& zero_(SourceLocation where = SourceLocation::current()) const;
+
+  // Indexing: ops/indexing.h.
+  /// x[i]: entry i of dim 0, a view; x[t]: the entries that an index tensor or a mask names.
+  Tensor operator[](const Operand& index) const;
+  /// x.index({0, Slice(1, None), "...", t}), as x[0, 1:, ..., t] in Python.
+  Tensor index(const Indices& indices, SourceLocation where = SourceLocation::current()) const;
+  /// Writes `values` there, or adds them: x[indices] = values. A number or a tensor, which is broadcast and cast.
+  const Tensor& index_put_(const Indices& indices, const Operand& values, bool accumulate = false,
+                           SourceLocation where = SourceLocation::current()) const;
 
   // Random numbers in place of the values (ops/random_ops.h says how they are drawn). The old value gets a gradient of
   // zeros. Errors: bad_argument for parameters outside their domain, dtype_mismatch, and those of all in-place ops

@@ -36,7 +36,7 @@ Embedding::Embedding(Module* parent, std::string name, int64_t rows, int64_t wid
 
 Tensor Embedding::forward(Operand index) const {
   CallScope scope(index.where());
-  return F::embedding(index, weight);
+  return F::embedding(Operand(weight, index.where()), index.defined_tensor("embedding"));
 }
 
 LayerNorm::LayerNorm(Module* parent, std::string name, const IntArray& normalized_shape,
@@ -93,7 +93,7 @@ Tensor CausalSelfAttention::forward(Operand x) const {
   const int64_t width = x.tensor().size(2);
   Tensors parts = split(qkv(x), {width, width, width}, 2);
   for (Tensor& part : parts) part = part.view({batch, length, heads_, width / heads_}).transpose(1, 2);
-  const Tensor mixed = F::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, true);
+  const Tensor mixed = F::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, true);
   return proj(mixed.transpose(1, 2).reshape({batch, length, width}));
 }
 

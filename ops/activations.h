@@ -349,7 +349,7 @@ using ActivationPartOps = OpList<Gate<Silu>, Slope<Silu>, Gate<Gelu>, Slope<Gelu
 
 /// Any shape; integers and bool give float32, except for relu, threshold and hardtanh, which keep integers.
 inline constexpr ops::Function<ops::Sigmoid> sigmoid;
-inline constexpr ops::Function<ops::Tanh> tanh;
+inline Tensor tanh(const Operand& x) { return ops::Function<ops::Tanh>()(x); }
 inline constexpr ops::Function<ops::Relu> relu;
 inline constexpr ops::Function<ops::LeakyRelu> leaky_relu;  // leaky_relu(x, negative_slope = 0.01)
 inline constexpr ops::Function<ops::Threshold> threshold;   // threshold(x, threshold, value)

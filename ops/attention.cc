@@ -16,6 +16,7 @@
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
+#include "ops/dropout.h"
 #include "ops/family_parts.h"
 #include "ops/matmul.h"
 #include "ops/rearrange.h"
@@ -280,25 +281,35 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, ops::AttentionAt
 
 // A row with all keys masked gives zeros, and no gradient: its scores are replaced by 0, and its weights too (PyTorch:
 // _safe_softmax).
-Tensor masked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, Scalar scale) {
+Tensor masked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, double dropout_p,
+              Scalar scale) {
   const Tensor products = mul(matmul(q, transpose(k, -2, -1)), scale);
   const Tensor scores = mask.dtype() == kBool ? where(mask, products, kMinusInfinity) : products + mask;
   const Tensor empty_rows = all(eq(scores, kMinusInfinity), -1, true);
-  const Tensor weights = softmax(where(empty_rows, 0.0, scores), -1);
-  return matmul(where(empty_rows, 0.0, weights), v);
+  const Tensor weights = where(empty_rows, 0.0, softmax(where(empty_rows, 0.0, scores), -1));
+  return matmul(dropout_p == 0 ? weights : dropout(weights, dropout_p), v);
+}
+
+// The mask that is_causal stands for, or one that masks nothing.
+Tensor mask_of(const Tensor& q, const Tensor& k, bool is_causal) {
+  const Shape &rows = q.impl().shape(), &columns = k.impl().shape();
+  const Tensor all = ones({rows[rows.rank() - 2], columns[columns.rank() - 2]}, {kBool, q.device()});
+  return is_causal ? tril(all) : all;
 }
 
 }  // namespace
 
 Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tensor& value,
-                                    const Tensor& attn_mask, bool is_causal, std::optional<Scalar> scale) {
+                                    const Tensor& attn_mask, double dropout_p, bool is_causal,
+                                    std::optional<Scalar> scale) {
   const NamedCall call("scaled_dot_product_attention", query.where());
   const ops::AutocastFunction cast(CastPolicy::lower_precision, {&query.tensor(), &key, &value, &attn_mask});
   const Tensor q = cast(query), k = cast(key), v = cast(value), mask = cast(attn_mask);
   check(q, k, v, mask, is_causal);
   const double width = static_cast<double>(q.impl().shape().back().value());
   const Scalar factor = scale ? *scale : Scalar(1 / std::sqrt(width));
-  if (mask.defined()) return masked(q, k, v, mask, factor);
+  if (mask.defined() || dropout_p != 0)
+    return masked(q, k, v, mask.defined() ? mask : mask_of(q, k, is_causal), dropout_p, factor);
   return fused(q, k, v, {is_causal, factor});
 }
 

@@ -144,14 +144,14 @@ using BinaryOps =
 }  // namespace ops
 
 /// Integers give float32.
-inline constexpr ops::Function<ops::Atan2> atan2;
-inline constexpr ops::Function<ops::Hypot> hypot;
+inline Tensor atan2(const Operand& a, const Operand& b) { return ops::Function<ops::Atan2>()(a, b); }
+inline Tensor hypot(const Operand& a, const Operand& b) { return ops::Function<ops::Hypot>()(a, b); }
 inline constexpr ops::Function<ops::Logaddexp> logaddexp;
 /// These keep integers. fmod and remainder of integers by 0: Error(bad_argument).
 inline constexpr ops::Function<ops::Maximum> maximum;
 inline constexpr ops::Function<ops::Minimum> minimum;
-inline constexpr ops::Function<ops::Fmod> fmod;
-inline constexpr ops::Function<ops::Remainder> remainder;
+inline Tensor fmod(const Operand& a, const Operand& b) { return ops::Function<ops::Fmod>()(a, b); }
+inline Tensor remainder(const Operand& a, const Operand& b) { return ops::Function<ops::Remainder>()(a, b); }
 
 /// input^exponent; integers stay integers. Error(bad_argument) for integers to a negative integer number.
 Tensor pow(Operand input, Operand exponent);

@@ -255,8 +255,8 @@ Tensor per_sample(Operand x, const Tensor& target, ops::ClassLossAttrs attrs) {
 
 }  // namespace
 
-Tensor cross_entropy(Operand input, const Tensor& wanted, const Tensor& class_weight, int64_t ignore_index,
-                     std::string_view reduction, Scalar label_smoothing) {
+Tensor cross_entropy(Operand input, const Tensor& wanted, const Tensor& class_weight,
+                     std::string_view reduction, int64_t ignore_index, Scalar label_smoothing) {
   const NamedCall call("cross_entropy", input.where());
   const ops::AutocastFunction cast(CastPolicy::float32, {&input.tensor(), &wanted, &class_weight});
   const Tensor logits = cast(input), target = cast(wanted), weight = cast(class_weight);
@@ -271,8 +271,8 @@ Tensor cross_entropy(Operand input, const Tensor& wanted, const Tensor& class_we
   return r.weighted(per_sample(x, target, r.attrs()));
 }
 
-Tensor nll_loss(Operand input, const Tensor& target, const Tensor& class_weight, int64_t ignore_index,
-                std::string_view reduction) {
+Tensor nll_loss(Operand input, const Tensor& target, const Tensor& class_weight, std::string_view reduction,
+                int64_t ignore_index) {
   const NamedCall call("nll_loss", input.where());
   const ops::AutocastFunction cast(CastPolicy::float32, {&input.tensor(), &class_weight});
   const Tensor logp = cast(input), weight = cast(class_weight);

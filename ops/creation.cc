@@ -63,6 +63,15 @@ Tensor full(const Shape& size, Scalar value, TensorOptions options, SourceLocati
                 where);
 }
 
+Tensor full(const Shape& size, Scalar value, SourceLocation where) {
+  switch (value.kind()) {
+    case Number::Kind::Bool: return full(size, value, {kBool}, where);
+    case Number::Kind::Int: return full(size, value, {kInt64}, where);
+    case Number::Kind::Float: break;
+  }
+  return full(size, value, TensorOptions(), where);
+}
+
 Tensor zeros(const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("zeros", where);
   return full(size, 0, options, where);
@@ -116,11 +125,6 @@ Tensor tensor(const std::vector<T>& values, const Shape& size, TensorOptions opt
   return tensor_of(values, size, options, where);
 }
 template Tensor tensor(const std::vector<int64_t>&, const Shape&, TensorOptions, SourceLocation);
-
-Tensor tensor(std::initializer_list<double> values, TensorOptions options, SourceLocation where) {
-  const NamedCall call("tensor", where);
-  return tensor(std::vector<double>(values), {static_cast<int64_t>(values.size())}, options, where);
-}
 
 namespace {
 

@@ -20,8 +20,18 @@ struct TensorOptions {
       : dtype(dtype), device(device), requires_grad(requires_grad) {}
 };
 
-Tensor full(const Shape& size, Scalar value, TensorOptions options = {},
+namespace detail {
+/// The dtype of a tensor of such numbers: bool, int64, or the default dtype.
+template <class T>
+requires std::is_arithmetic_v<T> ScalarType dtype_of_numbers() {
+  return std::is_same_v<T, bool> ? kBool : std::is_integral_v<T> ? kInt64 : get_default_dtype();
+}
+}  // namespace detail
+
+/// `value` everywhere. Without options bool, int64 or the default dtype, as the number is.
+Tensor full(const Shape& size, Scalar value, TensorOptions options,
             SourceLocation where = SourceLocation::current());
+Tensor full(const Shape& size, Scalar value, SourceLocation where = SourceLocation::current());
 Tensor zeros(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
 Tensor ones(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
 /// Uninitialised memory; false of dtype bool, since not every byte is a bool.
@@ -29,13 +39,31 @@ Tensor empty(const Shape& size, TensorOptions options = {}, SourceLocation where
 /// A copy of `values` (row-major) as a tensor of `size`, converted to options.dtype.
 Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOptions options = {},
               SourceLocation where = SourceLocation::current());
-/// The same for integers, which are not rounded.
+/// The same for integers, which are not rounded: int64 without options.
 template <std::same_as<int64_t> T>
-Tensor tensor(const std::vector<T>& values, const Shape& size, TensorOptions options = {},
+Tensor tensor(const std::vector<T>& values, const Shape& size, TensorOptions options = {kInt64},
               SourceLocation where = SourceLocation::current());
-Tensor tensor(std::initializer_list<double> values, TensorOptions options = {},
-              SourceLocation where = SourceLocation::current());
-/// The number as a 0-dim tensor.
+/// The numbers as a vector. Without options bool, int64 or the default dtype, as they are: tensor({1, 2}) is int64.
+template <class T>
+Tensor tensor(std::initializer_list<T> values, TensorOptions options = {detail::dtype_of_numbers<T>()},
+              SourceLocation where = SourceLocation::current()) {
+  using Wide = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
+  return tensor(std::vector<Wide>(values.begin(), values.end()), {static_cast<int64_t>(values.size())},
+                options, where);
+}
+/// Integers among floating numbers: tensor({1, 2.5}).
+inline Tensor tensor(std::initializer_list<double> values, TensorOptions options = {},
+                     SourceLocation where = SourceLocation::current()) {
+  return tensor<double>(values, options, where);
+}
+/// The number as a 0-dim tensor, with the same dtypes.
+template <class T>
+requires std::is_arithmetic_v<T> Tensor tensor(T value,
+                                               TensorOptions options = {detail::dtype_of_numbers<T>()},
+                                               SourceLocation where = SourceLocation::current()) {
+  return full({}, value, options, where);
+}
+/// The number as a 0-dim tensor of the default dtype.
 Tensor scalar_tensor(Scalar value, TensorOptions options = {},
                      SourceLocation where = SourceLocation::current());
 /// start, start + step, ... up to, not including, `end`. Without options int64, or float32 if a number is

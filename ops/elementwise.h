@@ -9,9 +9,10 @@
 // tensor; else it becomes a tensor.
 //
 // All parts of an op are in one file, the header of its family: a struct, a word in the family's list, a line `inline
-// constexpr ops::Function<...> name`, and the body of `chain`. Bodies use functions of all families. Hence they are at
-// the end of the header, in a section that only ops/derivatives.cc compiles (RG_DERIVATIVES):
-// no other file needs to include those headers. A device's compiler reads only the formulas, without the engine:
+// constexpr ops::Function<...> name`, and the body of `chain`. (Where <cmath> has a function of that name, the line is
+// an inline function instead: a program with `using namespace retrograd` then calls either by its argument.) Bodies use
+// functions of all families. Hence they are at the end of the header, in a section that only ops/derivatives.cc
+// compiles (RG_DERIVATIVES): no other file needs to include those headers. A device's compiler reads only the formulas, without the engine:
 // RG_FORMULAS, see ops/formulas.h.
 #pragma once
 

@@ -5,7 +5,10 @@
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
 #include "ops/comparison.h"
+#include "ops/float_ops.h"
 #include "ops/losses.h"
+#include "ops/shrinkage.h"
+#include "ops/special.h"
 #include "ops/ternary.h"
 #include "ops/unary.h"
 
@@ -30,8 +33,8 @@ struct Families {
   }
 };
 
-using ElementwiseFamilies =
-    Families<ArithmeticOps, UnaryOps, ActivationOps, BinaryOps, ComparisonOps, TernaryOps, LossOps>;
+using ElementwiseFamilies = Families<ArithmeticOps, UnaryOps, ActivationOps, BinaryOps, ComparisonOps,
+                                     TernaryOps, LossOps, SpecialOps, FloatOps, ShrinkageOps>;
 using ElementwiseOps = ElementwiseFamilies::Ops;
 
 /// Index of Op in a list.

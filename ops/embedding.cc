@@ -8,6 +8,7 @@
 #include "engine/named_call.h"
 #include "ops/attributes.h"
 #include "ops/creation.h"
+#include "ops/embedding_parts.h"
 #include "ops/index_ops.h"
 #include "ops/views.h"
 
@@ -19,9 +20,7 @@ namespace {
 // Common checks of all ops of the family. -1: no row is padding.
 void check_table(const Call& call, const TensorImpl& index, const EmbeddingAttrs& a, Dim rows) {
   if (index.dtype() != kInt64) fail_call(call, Category::dtype_mismatch, "the index is not int64");
-  if (a.padding_idx < -1 || a.padding_idx >= rows.hint())
-    fail_call(call, Category::bad_argument,
-              fmt::format("padding_idx {} for {} rows", a.padding_idx, to_string(rows)));
+  check_padding(call, a, rows);
 }
 
 }  // namespace
@@ -106,23 +105,14 @@ void EmbeddingAdd::jvp(TangentContext& c) {
 
 }  // namespace ops
 
-Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx,
+Tensor embedding(Operand weight, const Tensor& indices, std::optional<int64_t> padding_idx,
                  bool scale_grad_by_freq) {
-  const NamedCall call("embedding", index.where());
-  const Tensor i = ops::as_index(index.tensor(), "embedding", index.where());
-  if (weight.dim() != 2)
-    fail(Category::bad_dim, "embedding", fmt::format("the weight is {}, not a matrix", describe(weight)),
-         index.where());
-  int64_t padding = -1;
-  if (padding_idx) {
-    const int64_t rows = weight.size(0);
-    if (*padding_idx < -rows || *padding_idx >= rows)
-      fail(Category::bad_argument, "embedding", fmt::format("padding_idx {} for {} rows", *padding_idx, rows),
-           index.where());
-    padding = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
-  }
-  return ops::emit<ops::Embedding>({i.get(), weight.get()}, {padding, scale_grad_by_freq, false},
-                                   index.where());
+  const SourceLocation where = weight.where();
+  const NamedCall call("embedding", where);
+  const Tensor& table = weight.defined_tensor("embedding");
+  const Tensor i = ops::as_index(indices, "embedding", where);
+  const int64_t padding = ops::padding_row("embedding", table, padding_idx, where);
+  return ops::emit<ops::Embedding>({i.get(), table.get()}, {padding, scale_grad_by_freq, false}, where);
 }
 
 Tensor one_hot(Operand index, int64_t num_classes) {

@@ -81,9 +81,9 @@ using EmbeddingOps = OpList<Embedding, EmbeddingBackward, EmbeddingAdd>;
 
 }  // namespace ops
 
-/// weight[index]: index int64 or int32 of any shape, weight [rows, width], result index.shape + [width]. The row
+/// weight[indices]: indices int64 or int32 of any shape, weight [rows, width], result indices.shape + [width]. The row
 /// padding_idx gets no gradient. Errors: dtype_mismatch, bad_dim, index_out_of_range, bad_argument (padding_idx).
-Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx = {},
+Tensor embedding(Operand weight, const Tensor& indices, std::optional<int64_t> padding_idx = {},
                  bool scale_grad_by_freq = false);
 /// int64 of shape index.shape + [num_classes], with 1 at the index; num_classes -1: one more than the largest entry
 /// (reads the data).

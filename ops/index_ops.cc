@@ -7,7 +7,7 @@
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
 #include "ops/creation.h"
-#include "ops/family_parts.h"
+#include "ops/index_parts.h"
 #include "ops/views.h"
 
 namespace retrograd::inline v0 {
@@ -18,30 +18,6 @@ Operand at(const Tensor& t, SourceLocation where) { return Operand(t, where); }
 
 void set_type(const Call& call, TensorImpl* const* outputs, const Shape& shape) {
   outputs[0]->set_type(call.operands[0]->dtype(), call.operands[0]->device(), shape);
-}
-
-int indexed_dim(const Call& call, int64_t dim) { return checked_dim(call, dim, call.operands[0]->rank()); }
-
-const Shape& index_shape(const Call& call) {
-  if (call.operands[1]->dtype() != kInt64)
-    fail_call(call, Category::dtype_mismatch, "the index is not int64");
-  return call.operands[1]->shape();
-}
-
-void check_same_dtype(const Call& call, const TensorImpl& src) {
-  if (src.dtype() != call.operands[0]->dtype())
-    fail_call(call, Category::dtype_mismatch, "input and source have different dtypes");
-}
-
-// The index of a gather or scatter must have the input's rank, and sizes that fit into those of `limit` (in `dim` only
-// if all_dims).
-void check_fits(const Call& call, const Shape& index, const Shape& limit, int dim, bool all_dims) {
-  if (index.numel() == 0) return;
-  if (index.rank() != limit.rank())
-    fail_call(call, Category::bad_dim, "the index has another number of dimensions");
-  for (int i = 0; i < index.rank(); ++i)
-    if ((all_dims || i != dim) && index[i] > limit[i])
-      fail_call(call, Category::shape_mismatch, fmt::format("the index is too large in dim {}", i));
 }
 
 // For index_add and index_copy: source is the input with `dim` as long as the index.
@@ -255,28 +231,7 @@ void MaskedFill::jvp(TangentContext& c) {
 
 // ---- public functions -----------------------------------------------------------------------------------------------
 
-namespace {
-
-// Tensors without dimensions count as vectors of one element.
-struct Lifted {
-  Tensor tensor;
-  int dim;
-
-  Lifted(Operand x, int64_t wanted, std::string_view op)
-      : tensor(shape_of(x).rank() ? x.tensor() : reshape_to(x, {1})),
-        dim(wrap_dim(wanted, shape_of(x).rank(), op)) {}
-  TensorImpl* get() const { return tensor.get(); }
-};
-
-Tensor lift(const Tensor& x, SourceLocation where) {
-  return x.dim() ? x : reshape_to(Operand(x, where), {1});
-}
-
-Tensor lower(const Tensor& result, const Shape& shape, SourceLocation where) {
-  return result.impl().shape() == shape ? result : reshape_to(Operand(result, where), shape);
-}
-
-}  // namespace
+using ops::lift, ops::lower, ops::Lifted;
 
 Tensor gather(Operand x, int64_t dim, const Tensor& index) {
   const NamedCall call("gather", x.where());

@@ -11,8 +11,7 @@
 #include "ops/attributes.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
-#include "ops/family_parts.h"
-#include "ops/index_ops.h"
+#include "ops/index_parts.h"
 #include "ops/views.h"
 
 namespace retrograd::inline v0 {
@@ -32,6 +31,14 @@ void FlatIndex::infer(const Call& call, TensorImpl* const* outputs) {
 }
 
 }  // namespace ops
+
+indexing::TensorIndex::TensorIndex(const char* dots) : item_(Ellipsis) {
+  if (std::string_view(dots) != "...")
+    fail(Category::bad_argument, "index",
+         fmt::format("\"{}\" is no index. Hint: \"...\" is the ellipsis", dots));
+}
+
+Tensor indexing::TensorIndex::mask(bool flag) { return full({}, flag); }
 
 namespace {
 
@@ -68,7 +75,7 @@ int place_index(DimIndices& dims, const TensorImpl& x, int d, const Tensor& inde
   return static_cast<int>(index.dim());
 }
 
-int dims_taken(const TensorIndex& item) {
+int dims_taken(const TensorIndex::Item& item) {
   if (const Tensor* t = std::get_if<Tensor>(&item))
     return t->dtype() == kBool ? static_cast<int>(t->dim()) : 1;
   return std::holds_alternative<int64_t>(item) || std::holds_alternative<Slice>(item) ? 1 : 0;
@@ -82,9 +89,9 @@ struct Resolved {
 
 Resolved resolve(Operand x, const Indices& index, std::string_view op) {
   int taken = 0, ellipses = 0;
-  for (const TensorIndex& item : index) {
-    taken += dims_taken(item);
-    ellipses += std::holds_alternative<Ellipsis>(item);
+  for (const TensorIndex& each : index) {
+    taken += dims_taken(each.item());
+    ellipses += std::holds_alternative<EllipsisIndexType>(each.item());
   }
   if (ellipses > 1) fail(Category::bad_argument, op, "an index has one ellipsis at most", x.where());
   const int rank = x.tensor().impl().rank();
@@ -94,16 +101,17 @@ Resolved resolve(Operand x, const Indices& index, std::string_view op) {
   Tensor y = x.tensor();
   std::vector<std::pair<int, Tensor>> tensors;
   int d = 0;
-  for (const TensorIndex& item : index) {
+  for (const TensorIndex& each : index) {
+    const TensorIndex::Item& item = each.item();
     const Operand at(y, x.where());
     if (const int64_t* i = std::get_if<int64_t>(&item)) {
       y = select(at, d, *i);
     } else if (const Slice* s = std::get_if<Slice>(&item)) {
       if (s->start || s->stop || s->step != 1) y = slice(at, d, s->start, s->stop, s->step);
       ++d;
-    } else if (std::holds_alternative<NewAxis>(item)) {
+    } else if (std::holds_alternative<std::nullopt_t>(item)) {
       y = unsqueeze(at, d++);
-    } else if (std::holds_alternative<Ellipsis>(item)) {
+    } else if (std::holds_alternative<EllipsisIndexType>(item)) {
       d += rank - taken;
     } else {
       Tensor t = std::get<Tensor>(item);
@@ -231,7 +239,7 @@ Tensor getitem(Operand x, const Indices& index) {
   return r.dims.any() ? Indexed(r.view, r.dims, x.where()).read() : r.view;
 }
 
-const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value) {
+const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value, bool accumulate) {
   const SourceLocation where = value.where();
   const NamedCall call("setitem_", where);
   const Resolved r = resolve(Operand(self, where), index, "setitem_");
@@ -243,8 +251,10 @@ const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value) 
   if (from.dim() == 0) from = to(Operand(from, where), self.device());
   if (r.dims.any()) {
     apply_inplace(
-        r.view, [&](const Tensor& old) { return Indexed(old, r.dims, where).write(from, false); },
+        r.view, [&](const Tensor& old) { return Indexed(old, r.dims, where).write(from, accumulate); },
         "index_put_", where);
+  } else if (accumulate) {
+    r.view.add_(Operand(from, where), 1, where);
   } else if (from.dim() == 0) {
     apply_inplace(
         r.view, [&](const Tensor& old) { return fill(Operand(old, where), Operand(from, where)); }, "fill_",
@@ -283,15 +293,6 @@ Tensor take(Operand x, const Tensor& index) {
   return Indexed(from, {{i}}, x.where()).read();
 }
 
-namespace {
-
-// Positions among `size` entries; negative ones are counted from the end.
-Tensor wrapped(const Tensor& index, Dim size, SourceLocation where) {
-  return ops::emit<ops::FlatIndex>({index.get()}, {{size}}, where);
-}
-
-}  // namespace
-
 Tensor take_along_dim(Operand x, const Tensor& indices, std::optional<int64_t> dim) {
   const NamedCall call("take_along_dim", x.where());
   if (indices.dtype() != kInt64)
@@ -299,7 +300,7 @@ Tensor take_along_dim(Operand x, const Tensor& indices, std::optional<int64_t> d
          fmt::format("indices must be int64, these are {}", describe(indices)), x.where());
   if (!dim) {
     const Tensor all = flat(x.tensor(), x.where()), index = flat(indices, x.where());
-    return gather(Operand(all, x.where()), 0, wrapped(index, shape_of(all)[0], x.where()));
+    return gather(Operand(all, x.where()), 0, ops::wrapped(index, shape_of(all)[0], x.where()));
   }
   Shape from = shape_of(x.tensor()), to = shape_of(indices);
   if (from.rank() != to.rank())
@@ -312,7 +313,7 @@ Tensor take_along_dim(Operand x, const Tensor& indices, std::optional<int64_t> d
   common[d] = n;
   const Tensor wide = expand_to(x, common);
   common[d] = k;
-  const Tensor index = wrapped(indices, n, x.where());
+  const Tensor index = ops::wrapped(indices, n, x.where());
   return gather(Operand(wide, x.where()), d, expand_to(Operand(index, x.where()), common));
 }
 

@@ -8,6 +8,7 @@
 // Limits: masks and nonzero read data, so they run outside of recorded functions.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <variant>
 
@@ -38,26 +39,47 @@ using IndexingOps = OpList<FlatIndex>;
 
 namespace indexing {
 
-/// start:stop:step; step >= 1.
+/// start:stop:step; None leaves a bound out. step >= 1.
 struct Slice {
   std::optional<int64_t> start, stop;
-  int64_t step = 1;
+  int64_t step;
+  Slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, std::optional<int64_t> step = {})
+      : start(start), stop(stop), step(step.value_or(1)) {}
 };
-struct Ellipsis {};
-struct NewAxis {};
+/// All dims that the other items leave: Ellipsis, or "...".
+struct EllipsisIndexType {};
+inline constexpr EllipsisIndexType Ellipsis;
+/// An absent bound of a slice; as an item, a new dim of size 1.
+inline constexpr std::nullopt_t None = std::nullopt;
 
-/// One item of an index.
-using TensorIndex = std::variant<int64_t, Slice, Ellipsis, NewAxis, Tensor>;
+/// One item of an index: an integer, Slice, Ellipsis or "...", None, or a tensor (int64 or int32 positions, or a bool
+/// mask). true and false are masks without dims: a new dim of size 1 or 0. Error(bad_argument) for another string.
+class TensorIndex {
+ public:
+  using Item = std::variant<int64_t, Slice, EllipsisIndexType, std::nullopt_t, Tensor>;
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) TensorIndex(T i) : item_(static_cast<int64_t>(i)) {}
+  template <std::same_as<bool> T>
+  TensorIndex(T flag) : item_(mask(flag)) {}
+  TensorIndex(Slice slice) : item_(slice) {}
+  TensorIndex(EllipsisIndexType all) : item_(all) {}
+  TensorIndex(const char* dots);
+  TensorIndex(std::nullopt_t new_dim) : item_(new_dim) {}
+  TensorIndex(Tensor index) : item_(std::move(index)) {}
+  const Item& item() const { return item_; }
+
+ private:
+  static Tensor mask(bool flag);
+  Item item_;
+};
 
 }  // namespace indexing
-
-using Indices = std::vector<indexing::TensorIndex>;
 
 /// input[index]. Errors: bad_argument (two ellipses), bad_dim (too many items), index_out_of_range, dtype_mismatch (a
 /// float index), shape_mismatch (masks of another shape, indices that do not broadcast).
 Tensor getitem(Operand input, const Indices& index);
-/// self[index] = value, in place; the value (a tensor or a number) is broadcast and cast.
-const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value);
+/// self[index] = value, in place; the value (a tensor or a number) is broadcast and cast. With `accumulate` it is added.
+const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value, bool accumulate = false);
 /// A copy of input with `values` written (or added) at the elements that the indices select, indices[i] in dim i; an
 /// undefined tensor selects a whole dim.
 Tensor index_put(Operand input, const Tensors& indices, const Tensor& values, bool accumulate = false);

@@ -101,12 +101,12 @@ const ModeName& check_mode(Operand x, const InterpolateOptions& o, int dims) {
   return *found;
 }
 
-struct Sizes {
+struct GridSizes {
   Shape grid;
   std::vector<double> factors;  // empty: from the sizes
 };
 
-Sizes sizes_of(Operand x, const InterpolateOptions& o, int dims) {
+GridSizes sizes_of(Operand x, const InterpolateOptions& o, int dims) {
   if (o.size.given() == o.scale_factor.given()) refuse(x, "exactly one of size and scale_factor is needed");
   if (o.size.given()) {
     const std::vector<int64_t> size = o.size.of(dims);
@@ -114,7 +114,7 @@ Sizes sizes_of(Operand x, const InterpolateOptions& o, int dims) {
     if (o.recompute_scale_factor) refuse(x, "recompute_scale_factor needs a scale_factor, not a size");
     return {Shape(size), {}};
   }
-  Sizes sizes;
+  GridSizes sizes;
   sizes.factors = o.scale_factor.of(dims);
   if (sizes.factors.empty())
     refuse(x, fmt::format("{} scale factors for {} dims", o.scale_factor.values.size(), dims));
@@ -145,7 +145,7 @@ Tensor interpolate(Operand x, const InterpolateOptions& o) {
   const Shape& shape = x.tensor().impl().shape();
   const int dims = shape.rank() - 2;
   const ModeName& mode = check_mode(x, o, dims);
-  const Sizes sizes = sizes_of(x, o, dims);
+  const GridSizes sizes = sizes_of(x, o, dims);
   if (!mode.mode) return area(x, sizes.grid);
   for (int i = 1; i < shape.rank(); ++i)
     if (shape[i] == 0) refuse(x, fmt::format("dim {} of {} is empty", i, describe(x.tensor())));

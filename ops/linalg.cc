@@ -10,12 +10,16 @@ namespace retrograd::inline v0::ops {
 
 // ---- checks of the family ---------------------------------------------------------------------------------
 
-const Shape& check_square(const Call& call, int operand) {
+const Shape& check_matrices(const Call& call, int operand) {
   const TensorImpl& x = *call.operands[static_cast<size_t>(operand)];
   if (x.dtype() != kFloat64 && x.dtype() != kFloat32)
     fail_call(call, Category::dtype_mismatch, "it is defined for float64 and float32");
-  const Shape& shape = x.shape();
-  if (shape.rank() < 2) fail_call(call, Category::bad_dim, "the operand is not a matrix");
+  if (x.rank() < 2) fail_call(call, Category::bad_dim, "the operand is not a matrix");
+  return x.shape();
+}
+
+const Shape& check_square(const Call& call, int operand) {
+  const Shape& shape = check_matrices(call, operand);
   if (!(shape.back() == shape[shape.rank() - 2]))
     fail_call(call, Category::shape_mismatch, "the matrices are not square");
   return shape;

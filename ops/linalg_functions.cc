@@ -16,12 +16,8 @@ namespace retrograd::inline v0 {
 namespace {
 
 ops::Factors factor(Operand x) {
-  TensorImpl* operand = x.tensor().get();
-  Tensor results[2];
-  ops::NoAttrs attrs;
-  Emitter::current().emit(
-      {&ops::info<ops::LuFactor>, {&operand, 1}, &attrs, effective_location(x.where()), 2}, results);
-  return {x.tensor(), results[0], results[1]};
+  const auto [lu, permutation] = ops::emit_all<ops::LuFactor>({x.tensor().get()}, {}, x.where());
+  return {x.tensor(), lu, permutation};
 }
 
 }  // namespace
@@ -40,12 +36,9 @@ Tensor det(Operand x) {
 SlogdetResult slogdet(Operand x) {
   const NamedCall call("slogdet", x.where());
   const ops::Factors f = factor(x);
-  TensorImpl* operands[] = {f.a.get(), f.lu.get(), f.permutation.get()};
-  Tensor results[2];
-  ops::NoAttrs attrs;
-  Emitter::current().emit({&ops::info<ops::LuSlogdet>, operands, &attrs, effective_location(x.where()), 2},
-                          results);
-  return {results[0], results[1]};
+  const auto [sign, logarithm] =
+      ops::emit_all<ops::LuSlogdet>({f.a.get(), f.lu.get(), f.permutation.get()}, {}, x.where());
+  return {sign, logarithm};
 }
 
 Tensor logdet(Operand x) {
@@ -60,14 +53,12 @@ Tensor cholesky(Operand x, bool upper) {
   return ops::emit<ops::Cholesky>({x.tensor().get()}, {upper}, x.where());
 }
 
-namespace {
+namespace ops {
 
-// A and B, matrices in the last two dims, with the batch that both broadcast to.
 Shape common_batch(const Tensor& a, const Tensor& b, std::string_view op) {
-  return broadcast_shapes(ops::batch_of(a.impl().shape()), ops::batch_of(b.impl().shape()), op);
+  return broadcast_shapes(batch_of(a.impl().shape()), batch_of(b.impl().shape()), op);
 }
 
-// x with its batch dims expanded to `batch`, followed by its last `kept`.
 Tensor expand_batch(const Tensor& x, const Shape& batch, int kept, SourceLocation where) {
   Shape shape = batch;
   const Shape& from = x.impl().shape();
@@ -89,13 +80,12 @@ void check_system(const Tensor& a, const Tensor& b, bool left, std::string_view 
          where);
 }
 
-// Whether B is one vector or a batch of them: PyTorch's rule.
 bool is_vector(const Shape& a, const Shape& b) {
   if (b.rank() == 1) return true;
-  return b.rank() >= 1 && b.rank() == a.rank() - 1 && b == ops::without_last(a);
+  return b.rank() >= 1 && b.rank() == a.rank() - 1 && b == without_last(a);
 }
 
-}  // namespace
+}  // namespace ops
 
 // X A = B is A' X' = B'. A is factored before it is expanded to the batch.
 Tensor solve(Operand A, Operand B, bool left) {
@@ -104,16 +94,16 @@ Tensor solve(Operand A, Operand B, bool left) {
   const ops::AutocastFunction cast(CastPolicy::float32, {&A.tensor(), &B.tensor()});
   const Tensor a = cast(A);
   Tensor b = cast(B);
-  const bool vector = is_vector(a.impl().shape(), b.impl().shape());
+  const bool vector = ops::is_vector(a.impl().shape(), b.impl().shape());
   if (vector) b = unsqueeze(Operand(b, where), -1);
-  check_system(a, b, left, "solve", where);
+  ops::check_system(a, b, left, "solve", where);
   ops::Factors f = factor(Operand(a, where));
-  const Shape batch = common_batch(a, b, "solve");
-  b = expand_batch(b, batch, 2, where);
+  const Shape batch = ops::common_batch(a, b, "solve");
+  b = ops::expand_batch(b, batch, 2, where);
   if (!left) b = ops::turned(b, where);
-  f.a = expand_batch(f.a, batch, 2, where);
-  f.lu = expand_batch(f.lu, batch, 2, where);
-  f.permutation = expand_batch(f.permutation, batch, 1, where);
+  f.a = ops::expand_batch(f.a, batch, 2, where);
+  f.lu = ops::expand_batch(f.lu, batch, 2, where);
+  f.permutation = ops::expand_batch(f.permutation, batch, 1, where);
   const Tensor x = ops::lu_solve(f, b, {!left, true}, where);
   if (vector) return squeeze(Operand(x, where), {-1});
   return left ? x : ops::turned(x, where);
@@ -124,9 +114,9 @@ Tensor solve_triangular(Operand A, Operand B, bool upper, bool left, bool unitri
   const SourceLocation where = A.where();
   const ops::AutocastFunction cast(CastPolicy::float32, {&A.tensor(), &B.tensor()});
   Tensor a = cast(A), b = cast(B);
-  check_system(a, b, left, "solve_triangular", where);
-  const Shape batch = common_batch(a, b, "solve_triangular");
-  a = expand_batch(a, batch, 2, where), b = expand_batch(b, batch, 2, where);
+  ops::check_system(a, b, left, "solve_triangular", where);
+  const Shape batch = ops::common_batch(a, b, "solve_triangular");
+  a = ops::expand_batch(a, batch, 2, where), b = ops::expand_batch(b, batch, 2, where);
   if (left) return ops::triangular(a, b, {upper, unitriangular}, where);
   const Tensor x =
       ops::triangular(ops::turned(a, where), ops::turned(b, where), {!upper, unitriangular}, where);

@@ -18,6 +18,14 @@ inline Averaging parse_reduction(std::string_view name, std::string_view op, Sou
        where);
 }
 
+/// Error(shape_mismatch) unless input and target have one shape.
+inline void check_same_shape(Operand x, const Tensor& target, std::string_view op) {
+  const Shape &a = x.tensor().impl().shape(), &b = target.impl().shape();
+  if (!(a == b))
+    fail(Category::shape_mismatch, op,
+         fmt::format("input {} and target {} have different shapes", to_string(a), to_string(b)), x.where());
+}
+
 inline Tensor reduce_loss(const Tensor& loss, Averaging averaging) {
   if (averaging == Averaging::none) return loss;
   return averaging == Averaging::sum ? sum(loss) : mean(loss);

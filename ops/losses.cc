@@ -6,6 +6,7 @@
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
+#include "ops/likelihood_losses.h"
 #include "ops/loss_reduction.h"
 #include "ops/shape_ops.h"
 #include "ops/ternary.h"
@@ -34,15 +35,9 @@ void ops::SmoothL1::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
+using ops::check_same_shape;
 using ops::parse_reduction;
 using ops::reduce_loss;
-
-void check_same_shape(Operand x, const Tensor& target, std::string_view op) {
-  const Shape &a = x.tensor().impl().shape(), &b = target.impl().shape();
-  if (!(a == b))
-    fail(Category::shape_mismatch, op,
-         fmt::format("input {} and target {} have different shapes", to_string(a), to_string(b)), x.where());
-}
 
 // A weight broadcasts to the losses, and not the other way round.
 void check_weight(Operand x, const Tensor& weight, std::string_view op) {
@@ -108,7 +103,12 @@ Tensor binary_cross_entropy(Operand x, const Tensor& target, const Tensor& weigh
   const auto averaging = parse_reduction(reduction, "binary_cross_entropy", x.where());
   check_same_shape(x, target, "binary_cross_entropy");
   check_weight(x, weight, "binary_cross_entropy");
+  if (x.tensor().dtype() != target.dtype() && !is_autocast_enabled())
+    fail(Category::dtype_mismatch, "binary_cross_entropy",
+         fmt::format("{} and {} have different dtypes", describe(x.tensor()), describe(target)), x.where());
   const Tensor loss = ops::Function<ops::BinaryCrossEntropy>()(x, target);
+  ops::check_range(x, {0.0, 1.0});
+  ops::check_range(Operand(target, x.where()), {0.0, 1.0});
   return reduce_loss(weight.defined() ? mul(loss, weight) : loss, averaging);
 }
 

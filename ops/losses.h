@@ -70,7 +70,8 @@ struct CrossEntropy : ClassLoss {
                                     doc = "log(sum(exp(x))) - x[target] along a dim, 0 for ignored targets";
   static constexpr auto cast_policy = CastPolicy::float32;
   static constexpr std::string_view operands = "x, target";
-  static constexpr std::string_view example = "f32[2,5], i64[2] {dim=1, ignore_index=-100} : f32[2], f32[2,2]";
+  static constexpr std::string_view example =
+      "f32[2,5], i64[2] {dim=1, ignore_index=-100} : f32[2], f32[2,2]";
   static constexpr int8_t outputs = 2;
   static SaveSet saves_for(const Call&, uint64_t) { return {3, 2}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -161,7 +162,8 @@ struct BceWithLogitsDerivative : OfLogits, ChainRule<BceWithLogitsDerivative> {
     // Both sigmoids, each with full precision, from one exponential.
     const V e = math::exp(-math::abs(x)), above = 1 / (1 + e), below = e * above;
     const auto is_positive = x > 0;
-    return (1 - t) * math::select(is_positive, above, below) - w * t * math::select(is_positive, below, above);
+    return (1 - t) * math::select(is_positive, above, below) -
+           w * t * math::select(is_positive, below, above);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
@@ -218,11 +220,16 @@ using LossOps = OpList<Huber, SmoothL1, BinaryCrossEntropy, BceWithLogits, BceWi
 /// ignore_index are ignored. label_smoothing in [0, 1] mixes the target with the uniform distribution. Errors:
 /// dtype_mismatch, shape_mismatch, index_out_of_range, bad_argument.
 Tensor cross_entropy(Operand input, const Tensor& target, const Tensor& weight = {},
-                     int64_t ignore_index = -100, std::string_view reduction = "mean",
+                     std::string_view reduction = "mean", int64_t ignore_index = -100,
                      Scalar label_smoothing = 0.0);
 /// The same for log-probabilities, with class indices.
-Tensor nll_loss(Operand input, const Tensor& target, const Tensor& weight = {}, int64_t ignore_index = -100,
-                std::string_view reduction = "mean");
+Tensor nll_loss(Operand input, const Tensor& target, const Tensor& weight = {},
+                std::string_view reduction = "mean", int64_t ignore_index = -100);
+// ignore_index comes after reduction; a 0 there would be a null pointer.
+Tensor cross_entropy(Operand, const Tensor& target, const Tensor& weight, int64_t reduction,
+                     std::string_view = {}) = delete;
+Tensor nll_loss(Operand, const Tensor& target, const Tensor& weight, int64_t reduction,
+                std::string_view = {}) = delete;
 /// (input - target)^2 and |input - target|.
 Tensor mse_loss(Operand input, const Tensor& target, std::string_view reduction = "mean");
 Tensor l1_loss(Operand input, const Tensor& target, std::string_view reduction = "mean");
@@ -233,7 +240,8 @@ Tensor smooth_l1_loss(Operand input, const Tensor& target, std::string_view redu
 Tensor huber_loss(Operand input, const Tensor& target, std::string_view reduction = "mean",
                   Scalar delta = 1.0);
 /// For probabilities, and for logits; `weight` multiplies the elements, `pos_weight` the part of the positive targets.
-/// Target and input have one shape: Error(shape_mismatch).
+/// Target and input have one shape: Error(shape_mismatch). Probabilities and their targets have one dtype, and are in
+/// [0, 1]: Error(dtype_mismatch), Error(bad_argument).
 Tensor binary_cross_entropy(Operand input, const Tensor& target, const Tensor& weight = {},
                             std::string_view reduction = "mean");
 Tensor binary_cross_entropy_with_logits(Operand input, const Tensor& target, const Tensor& weight = {},

@@ -217,6 +217,7 @@ Tensor dot(Operand a, Operand b) {
 }
 
 Tensor bmm(Operand a, Operand b) {
+  const NamedCall call("bmm", a.where());
   for (const Operand& x : {a, b})
     if (x.tensor().dim() != 3)
       fail(Category::bad_dim, "bmm", fmt::format("{} is not a batch of matrices", describe(x.tensor())),

@@ -1,45 +1,11 @@
-// The op methods of Tensor (engine/tensor.h): thin calls of the functions in ops/, and the in-place ones with their
-// fast paths.
-#include "engine/inplace.h"
+// Methods that write without a result of their own in between, where nothing is recorded: arithmetic, copy_ and fill_.
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
+#include "ops/define_methods.h"
 #include "ops/full.h"
-#include "ops/reduce.h"
-#include "ops/views.h"
+#include "ops/shape_ops.h"
 
 namespace retrograd::inline v0 {
-
-Tensor Tensor::to(ScalarType dtype, SourceLocation where) const {
-  return retrograd::to(Operand(*this, where), dtype);
-}
-Tensor Tensor::to(Device device, SourceLocation where) const {
-  return retrograd::to(Operand(*this, where), device);
-}
-Tensor Tensor::detach(SourceLocation where) const { return retrograd::detach(Operand(*this, where)); }
-Tensor Tensor::clone(SourceLocation where) const { return retrograd::clone(Operand(*this, where)); }
-Tensor Tensor::contiguous(SourceLocation where) const { return retrograd::contiguous(Operand(*this, where)); }
-Tensor Tensor::sum(SourceLocation where) const { return retrograd::sum(Operand(*this, where)); }
-Tensor Tensor::mean(SourceLocation where) const { return retrograd::mean(Operand(*this, where)); }
-Tensor Tensor::t(SourceLocation where) const { return retrograd::t(Operand(*this, where)); }
-
-Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation where) const {
-  return retrograd::transpose(Operand(*this, where), dim0, dim1);
-}
-
-Tensor Tensor::view(const Shape& size, SourceLocation where) const {
-  return retrograd::view(Operand(*this, where), size);
-}
-Tensor Tensor::reshape(const Shape& shape, SourceLocation where) const {
-  return retrograd::reshape(Operand(*this, where), shape);
-}
-
-Tensor Tensor::select(int64_t dim, int64_t index, SourceLocation where) const {
-  return retrograd::select(Operand(*this, where), dim, index);
-}
-
-Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where) const {
-  return retrograd::narrow(Operand(*this, where), dim, start, length);
-}
 
 namespace {
 
@@ -53,27 +19,41 @@ bool directly(std::string_view name, const Tensor& self, TensorImpl* other, Scal
          write_directly(ops::info<Op>, self, operands, &attrs, where);
 }
 
+// self = function(self): by `Op` of self and `other` alone where it may be and can be.
+template <class Op, class F>
+const Tensor& write(const Tensor& self, const Operand& other, bool may_be_direct, std::string_view name,
+                    SourceLocation where, const F& function) {
+  TensorImpl* const second = other.is_scalar() ? nullptr : &other.tensor().impl(name, where);
+  if (may_be_direct && directly<Op>(name, self, second, other.scalar(), where)) return self;
+  return apply_inplace(
+      self, [&](const Tensor& x) { return function(Operand(x, where)); }, name, where);
+}
+
+bool is_one(Scalar alpha) { return alpha.number() == Number::of(int64_t{1}); }
+
 }  // namespace
 
-const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation where) const {
-  TensorImpl& second = other.impl("add_", where);
-  if (alpha.number() == Number::of(int64_t{1}) && directly<ops::Add>("add_", *this, &second, 0, where))
-    return *this;
-  return apply_inplace(
-      *this, [&](const Tensor& x) { return add(Operand(x, where), Operand(other, where), alpha); }, "add_",
-      where);
+#define RG_WITHOUT_IN_PLACE(NAME, PARAMETERS, ...) RG_METHOD(Tensor, NAME, PARAMETERS, __VA_ARGS__)
+RG_ARITHMETIC_METHODS(RG_METHOD, RG_WITHOUT_IN_PLACE)
+
+const Tensor& Tensor::add_(const Operand& other, Scalar alpha, SourceLocation where) const {
+  return write<ops::Add>(*this, other, is_one(alpha), "add_", where,
+                         [&](const Operand& x) { return retrograd::add(x, other, alpha); });
 }
 
-const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
-  if (directly<ops::Mul>("mul_", *this, &other.impl("mul_", where), 0, where)) return *this;
-  return apply_inplace(
-      *this, [&](const Tensor& x) { return mul(Operand(x, where), Operand(other, where)); }, "mul_", where);
+const Tensor& Tensor::sub_(const Operand& other, Scalar alpha, SourceLocation where) const {
+  return write<ops::Sub>(*this, other, is_one(alpha), "sub_", where,
+                         [&](const Operand& x) { return retrograd::sub(x, other, alpha); });
 }
 
-const Tensor& Tensor::mul_(Scalar other, SourceLocation where) const {
-  if (directly<ops::Mul>("mul_", *this, nullptr, other, where)) return *this;
-  return apply_inplace(
-      *this, [&](const Tensor& x) { return mul(Operand(x, where), Operand(other, where)); }, "mul_", where);
+const Tensor& Tensor::mul_(const Operand& other, SourceLocation where) const {
+  return write<ops::Mul>(*this, other, true, "mul_", where,
+                         [&](const Operand& x) { return retrograd::mul(x, other); });
+}
+
+const Tensor& Tensor::div_(const Operand& other, SourceLocation where) const {
+  return write<ops::Div>(*this, other, true, "div_", where,
+                         [&](const Operand& x) { return retrograd::div(x, other); });
 }
 
 const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
@@ -84,12 +64,14 @@ const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
       *this, [&](const Tensor& x) { return copy(Operand(x, where), source); }, "copy_", where);
 }
 
-const Tensor& Tensor::fill_(Scalar value, SourceLocation where) const {
+const Tensor& Tensor::fill_(const Operand& value, SourceLocation where) const {
   const TensorImpl& self = impl("fill_", where);
-  ops::Full::Attrs attrs{self.shape(), value, self.dtype(), self.device()};
-  if (self.is_contiguous() && write_directly(ops::info<ops::Full>, *this, {}, &attrs, where)) return *this;
+  ops::Full::Attrs attrs{self.shape(), value.scalar(), self.dtype(), self.device()};
+  if (value.is_scalar() && self.is_contiguous() &&
+      write_directly(ops::info<ops::Full>, *this, {}, &attrs, where))
+    return *this;
   return apply_inplace(
-      *this, [&](const Tensor& x) { return fill(Operand(x, where), Operand(value, where)); }, "fill_", where);
+      *this, [&](const Tensor& x) { return fill(Operand(x, where), value); }, "fill_", where);
 }
 
 const Tensor& Tensor::zero_(SourceLocation where) const {

@@ -235,8 +235,8 @@ Tensor normalize_channels(Operand x, const ChannelParameters& p, std::optional<I
 
 }  // namespace
 
-Tensor batch_norm(Operand x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
-                  const Tensor& bias, bool training, Scalar momentum, Scalar eps) {
+Tensor batch_norm(Operand x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_var, bool training, Scalar momentum, Scalar eps) {
   const NamedCall call("batch_norm", x.where());
   std::optional<IntList> dims;
   if (training) {
@@ -246,8 +246,8 @@ Tensor batch_norm(Operand x, const Tensor& running_mean, const Tensor& running_v
   return normalize_channels(x, {running_mean, running_var, weight, bias}, dims, momentum, eps, "batch_norm");
 }
 
-Tensor instance_norm(Operand x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
-                     const Tensor& bias, bool use_input_stats, Scalar momentum, Scalar eps) {
+Tensor instance_norm(Operand x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                     const Tensor& running_var, bool use_input_stats, Scalar momentum, Scalar eps) {
   const NamedCall call("instance_norm", x.where());
   std::optional<IntList> dims;
   if (use_input_stats) dims = dims_from(2, x.tensor().impl().rank());

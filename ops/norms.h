@@ -99,13 +99,13 @@ Tensor group_norm(Operand input, int64_t num_groups, const Tensor& weight = {}, 
 /// Input [N, C, ...]: by channel, over all other dims. Unless `training`, the running statistics ([C], required then)
 /// are used. In training these, if given, move by `momentum` towards the batch's mean and unbiased variance. weight,
 /// bias: [C].
-Tensor batch_norm(Operand input, const Tensor& running_mean = {}, const Tensor& running_var = {},
-                  const Tensor& weight = {}, const Tensor& bias = {}, bool training = false,
+Tensor batch_norm(Operand input, const Tensor& weight = {}, const Tensor& bias = {},
+                  const Tensor& running_mean = {}, const Tensor& running_var = {}, bool training = false,
                   Scalar momentum = 0.1, Scalar eps = 1e-5);
 /// Input [N, C, ...]: by sample and channel, or by the running statistics unless `use_input_stats`.
-Tensor instance_norm(Operand input, const Tensor& running_mean = {}, const Tensor& running_var = {},
-                     const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
-                     Scalar momentum = 0.1, Scalar eps = 1e-5);
+Tensor instance_norm(Operand input, const Tensor& weight = {}, const Tensor& bias = {},
+                     const Tensor& running_mean = {}, const Tensor& running_var = {},
+                     bool use_input_stats = true, Scalar momentum = 0.1, Scalar eps = 1e-5);
 
 }  // namespace retrograd
 #pragma GCC visibility pop

@@ -76,7 +76,7 @@ const Tensor& Tensor::bernoulli_(const Tensor& p, SourceLocation where) const {
       *this,
       [&](const Tensor& x) {
         const Tensor wide = expand_to(Operand(p, where), x.impl().shape());
-        return copy(Operand(x, where), bernoulli(Operand(wide, where)));
+        return copy(Operand(x, where), retrograd::bernoulli(Operand(wide, where)));
       },
       "bernoulli_", where);
 }

@@ -376,7 +376,7 @@ Tensor extreme_of_all(Operand x) {
 }
 
 template <class Op>
-std::tuple<Tensor, Tensor> extreme_along(Operand x, int64_t dim, bool keepdim) {
+ValuesAndIndices extreme_along(Operand x, int64_t dim, bool keepdim) {
   ops::ReduceAttrs attrs{ops::reduction_dims(dim, x.tensor().impl().rank(), Op::name), keepdim};
   TensorImpl* operand = x.tensor().get();
   Tensor results[2];
@@ -448,11 +448,11 @@ Tensor min(Operand x) {
   return extreme_of_all<ops::Amin>(x);
 }
 
-std::tuple<Tensor, Tensor> max(Operand x, int64_t dim, bool keepdim) {
+ValuesAndIndices max(Operand x, int64_t dim, bool keepdim) {
   const NamedCall call("max", x.where());
   return extreme_along<ops::MaxAlong>(x, dim, keepdim);
 }
-std::tuple<Tensor, Tensor> min(Operand x, int64_t dim, bool keepdim) {
+ValuesAndIndices min(Operand x, int64_t dim, bool keepdim) {
   const NamedCall call("min", x.where());
   return extreme_along<ops::MinAlong>(x, dim, keepdim);
 }

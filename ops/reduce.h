@@ -7,9 +7,9 @@
 #pragma once
 
 #include <optional>
-#include <tuple>
 
 #include "ops/op.h"
+#include "ops/values_and_indices.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
@@ -224,8 +224,8 @@ Tensor amin(Operand input, const IntList& dim = {}, bool keepdim = false);
 Tensor max(Operand input);
 Tensor min(Operand input);
 /// Values and int64 indices of the extremes along a dim; of ties the first counts; the gradient goes to the indices.
-std::tuple<Tensor, Tensor> max(Operand input, int64_t dim, bool keepdim = false);
-std::tuple<Tensor, Tensor> min(Operand input, int64_t dim, bool keepdim = false);
+ValuesAndIndices max(Operand input, int64_t dim, bool keepdim = false);
+ValuesAndIndices min(Operand input, int64_t dim, bool keepdim = false);
 /// The int64 index of the extreme along `dim`, or among all elements in row-major order; of ties the first counts.
 Tensor argmax(Operand input, std::optional<int64_t> dim = {}, bool keepdim = false);
 Tensor argmin(Operand input, std::optional<int64_t> dim = {}, bool keepdim = false);
@@ -233,6 +233,9 @@ Tensor argmin(Operand input, std::optional<int64_t> dim = {}, bool keepdim = fal
 /// sum((x - mean)^2) / max(0, n - correction), and its root.
 Tensor var(Operand input, const IntList& dim = {}, Scalar correction = 1, bool keepdim = false);
 Tensor std(Operand input, const IntList& dim = {}, Scalar correction = 1, bool keepdim = false);
+/// Of all elements, with correction 1 if `unbiased`, else 0.
+inline Tensor var(Operand input, Flag unbiased) { return var(input, {}, unbiased.value); }
+inline Tensor std(Operand input, Flag unbiased) { return std(input, {}, unbiased.value); }
 /// log(sum(exp(x))) without overflow; integers give float32.
 Tensor logsumexp(Operand input, const IntList& dim, bool keepdim = false);
 /// (sum |x|^ord)^(1/ord), max |x| for inf, min |x| for -inf, the number of nonzeros for 0. norm is PyTorch's

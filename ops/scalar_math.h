@@ -160,6 +160,22 @@ RG_HD_CALL inline Lane<double> lgamma(Lane<double> x) {
 #endif
 }
 
+/// c[0] + c[1] x + c[2] x^2 + ...
+template <class T, int N>
+RG_HD Lane<T> polynomial(Lane<T> x, const T (&c)[N]) {
+  T sum = c[N - 1];
+  for (int i = N - 2; i >= 0; --i) sum = sum * x.v + c[i];
+  return sum;
+}
+/// Applies a function of Lane<double> to a float and rounds once.
+template <class F, class... Rest>
+RG_HD Lane<float> through_double(const F& f, Lane<float> x, Rest... rest) {
+  return static_cast<float>(f(Lane<double>(x.v), Lane<double>(rest.v)...).v);
+}
+
+/// erfc for values of floats, for which the CPU has a faster one.
+RG_HD inline Lane<double> erfc_of_float(Lane<double> x) { return erfc(x); }
+
 template <class T>
 RG_HD Lane<T> sigmoid(Lane<T> x) {
   return 1 / (1 + exp(-x));

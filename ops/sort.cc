@@ -38,8 +38,8 @@ void Sort::jvp(TangentContext& c) {
 
 namespace {
 
-SortResult sort_along(Operand x, std::optional<Dim> count, int64_t dim, bool descending,
-                      std::string_view op) {
+ValuesAndIndices sort_along(Operand x, std::optional<Dim> count, int64_t dim, bool descending,
+                            std::string_view op) {
   const Shape shape = x.tensor().impl().shape();
   const int d = wrap_dim(dim, shape.rank(), op);
   const Tensor from = shape.rank() ? x.tensor() : reshape_to(x, {1});
@@ -55,7 +55,7 @@ SortResult sort_along(Operand x, std::optional<Dim> count, int64_t dim, bool des
 
 }  // namespace
 
-SortResult sort(Operand x, int64_t dim, bool descending, bool) {
+ValuesAndIndices sort(Operand x, int64_t dim, bool descending, bool) {
   const NamedCall call("sort", x.where());
   return sort_along(x, {}, dim, descending, "sort");
 }
@@ -65,7 +65,7 @@ Tensor argsort(Operand x, int64_t dim, bool descending, bool) {
   return sort_along(Operand(detach(x), x.where()), {}, dim, descending, "argsort").indices;
 }
 
-SortResult topk(Operand x, Dim k, int64_t dim, bool largest, bool) {
+ValuesAndIndices topk(Operand x, Dim k, int64_t dim, bool largest, bool) {
   const NamedCall call("topk", x.where());
   return sort_along(x, k, dim, largest, "topk");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/op.h"
+#include "ops/values_and_indices.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
@@ -35,16 +36,12 @@ using SortOps = OpList<Sort>;
 
 }  // namespace ops
 
-struct SortResult {
-  Tensor values, indices;  // indices int64
-};
-
 /// Entries of `dim` in order. Entries that are equal keep their order, whatever `stable` says.
-SortResult sort(Operand input, int64_t dim = -1, bool descending = false, bool stable = false);
+ValuesAndIndices sort(Operand input, int64_t dim = -1, bool descending = false, bool stable = false);
 Tensor argsort(Operand input, int64_t dim = -1, bool descending = false, bool stable = false);
 /// The k largest (or smallest) entries of `dim`, in order whatever `sorted` says. Error(index_out_of_range) unless 0 <=
 /// k <= size.
-SortResult topk(Operand input, Dim k, int64_t dim = -1, bool largest = true, bool sorted = true);
+ValuesAndIndices topk(Operand input, Dim k, int64_t dim = -1, bool largest = true, bool sorted = true);
 
 }  // namespace retrograd
 #pragma GCC visibility pop

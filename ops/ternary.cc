@@ -20,6 +20,7 @@ void ops::Where::infer(const Call& call, TensorImpl* const* outputs) {
 
 Tensor where(Operand condition, Operand input, Operand other) {
   const SourceLocation at = condition.where();
+  const NamedCall call("where", at);
   const ScalarType kind = condition.tensor().dtype();
   if (kind != kBool && kind != kUInt8)
     fail(Category::dtype_mismatch, "where",

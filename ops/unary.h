@@ -513,45 +513,47 @@ using UnaryOps =
 }  // namespace ops
 
 /// Functions of the reals: any shape; integers and bool give float32. Error(dtype_mismatch) for float8.
-inline constexpr ops::Function<ops::Exp> exp;
-inline constexpr ops::Function<ops::Exp2> exp2;
-inline constexpr ops::Function<ops::Expm1> expm1;
-inline constexpr ops::Function<ops::Log> log;
-inline constexpr ops::Function<ops::Log2> log2;
-inline constexpr ops::Function<ops::Log10> log10;
-inline constexpr ops::Function<ops::Log1p> log1p;
-inline constexpr ops::Function<ops::Sqrt> sqrt;
+inline Tensor exp(const Operand& x) { return ops::Function<ops::Exp>()(x); }
+inline Tensor exp2(const Operand& x) { return ops::Function<ops::Exp2>()(x); }
+inline Tensor expm1(const Operand& x) { return ops::Function<ops::Expm1>()(x); }
+inline Tensor log(const Operand& x) { return ops::Function<ops::Log>()(x); }
+inline Tensor log2(const Operand& x) { return ops::Function<ops::Log2>()(x); }
+inline Tensor log10(const Operand& x) { return ops::Function<ops::Log10>()(x); }
+inline Tensor log1p(const Operand& x) { return ops::Function<ops::Log1p>()(x); }
+inline Tensor sqrt(const Operand& x) { return ops::Function<ops::Sqrt>()(x); }
 inline constexpr ops::Function<ops::Rsqrt> rsqrt;
 inline constexpr ops::Function<ops::Reciprocal> reciprocal;
-inline constexpr ops::Function<ops::Sin> sin;
-inline constexpr ops::Function<ops::Cos> cos;
-inline constexpr ops::Function<ops::Tan> tan;
-inline constexpr ops::Function<ops::Asin> asin;
-inline constexpr ops::Function<ops::Acos> acos;
-inline constexpr ops::Function<ops::Atan> atan;
-inline constexpr ops::Function<ops::Sinh> sinh;
-inline constexpr ops::Function<ops::Cosh> cosh;
-inline constexpr ops::Function<ops::Asinh> asinh;
-inline constexpr ops::Function<ops::Acosh> acosh;
-inline constexpr ops::Function<ops::Atanh> atanh;
-inline constexpr ops::Function<ops::Erf> erf;
-inline constexpr ops::Function<ops::Erfc> erfc;
+inline Tensor sin(const Operand& x) { return ops::Function<ops::Sin>()(x); }
+inline Tensor cos(const Operand& x) { return ops::Function<ops::Cos>()(x); }
+inline Tensor tan(const Operand& x) { return ops::Function<ops::Tan>()(x); }
+inline Tensor asin(const Operand& x) { return ops::Function<ops::Asin>()(x); }
+inline Tensor acos(const Operand& x) { return ops::Function<ops::Acos>()(x); }
+inline Tensor atan(const Operand& x) { return ops::Function<ops::Atan>()(x); }
+inline Tensor sinh(const Operand& x) { return ops::Function<ops::Sinh>()(x); }
+inline Tensor cosh(const Operand& x) { return ops::Function<ops::Cosh>()(x); }
+inline Tensor asinh(const Operand& x) { return ops::Function<ops::Asinh>()(x); }
+inline Tensor acosh(const Operand& x) { return ops::Function<ops::Acosh>()(x); }
+inline Tensor atanh(const Operand& x) { return ops::Function<ops::Atanh>()(x); }
+inline Tensor erf(const Operand& x) { return ops::Function<ops::Erf>()(x); }
+inline Tensor erfc(const Operand& x) { return ops::Function<ops::Erfc>()(x); }
 inline constexpr ops::Function<ops::Erfinv> erfinv;
-inline constexpr ops::Function<ops::Lgamma> lgamma;
+inline Tensor lgamma(const Operand& x) { return ops::Function<ops::Lgamma>()(x); }
 inline constexpr ops::Function<ops::Digamma> digamma;
 /// These keep the dtype, integers included (frac: floating only).
-inline constexpr ops::Function<ops::Abs> abs;
+inline Tensor abs(const Operand& x) { return ops::Function<ops::Abs>()(x); }
 inline constexpr ops::Function<ops::Square> square;
 inline constexpr ops::Function<ops::Sign> sign;
-inline constexpr ops::Function<ops::Floor> floor;
-inline constexpr ops::Function<ops::Ceil> ceil;
-inline constexpr ops::Function<ops::Trunc> trunc;
+inline Tensor floor(const Operand& x) { return ops::Function<ops::Floor>()(x); }
+inline Tensor ceil(const Operand& x) { return ops::Function<ops::Ceil>()(x); }
+inline Tensor trunc(const Operand& x) { return ops::Function<ops::Trunc>()(x); }
 inline constexpr ops::Function<ops::Frac> frac;
-inline constexpr ops::Function<ops::Round> round;  // round(x, decimals = 0)
+inline Tensor round(const Operand& x, int64_t decimals = 0) {
+  return ops::Function<ops::Round>()(x, decimals);
+}
 /// These give bool, for any dtype.
-inline constexpr ops::Function<ops::IsNan> isnan;
-inline constexpr ops::Function<ops::IsInf> isinf;
-inline constexpr ops::Function<ops::IsFinite> isfinite;
+inline Tensor isnan(const Operand& x) { return ops::Function<ops::IsNan>()(x); }
+inline Tensor isinf(const Operand& x) { return ops::Function<ops::IsInf>()(x); }
+inline Tensor isfinite(const Operand& x) { return ops::Function<ops::IsFinite>()(x); }
 inline constexpr ops::Function<ops::LogicalNot> logical_not;
 
 /// NaN, inf and -inf replaced; posinf and neginf default to the largest and smallest finite number of the dtype.

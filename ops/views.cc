@@ -152,7 +152,8 @@ void Diagonal::layout(const Call& call, TensorImpl& output) {
   if (first.is_symbolic() || second.is_symbolic())
     output.set_stride(at, first + second);
   else
-    output.set_stride(at, __builtin_add_overflow(first.raw(), second.raw(), &sum) ? 1 : sum);  // of at most one entry
+    output.set_stride(
+        at, __builtin_add_overflow(first.raw(), second.raw(), &sum) ? 1 : sum);  // of at most one entry
   if (output.shape().back().raw() == 0) return output.set_offset(x.offset());
   output.set_offset(x.offset() + (a.offset >= 0 ? second * a.offset : first * -a.offset));
 }
@@ -264,7 +265,8 @@ void check_geometry(const Call& call, const Geometry& g, const Shape& base) {
   check_strides(call, g.size, g.stride);
   if (!g.base_is_dense) check_strides(call, base, g.base_stride);
   if (!g.offset.is_symbolic() && (g.offset < -kLargestStride || g.offset > kLargestStride))
-    fail_call(call, Category::index_out_of_range, fmt::format("the offset {} is above 2^48", to_string(g.offset)));
+    fail_call(call, Category::index_out_of_range,
+              fmt::format("the offset {} is above 2^48", to_string(g.offset)));
 }
 
 Shape at_capture(const Shape& shape) { return shape.is_symbolic() ? Shape(shape.hints()) : shape; }
@@ -274,10 +276,12 @@ Shape at_capture(const Shape& shape) { return shape.is_symbolic() ? Shape(shape.
 void check_inside(const Call& call, const Geometry& g, const Shape& base) {
   const Shape whole = at_capture(base);
   const int64_t shown = extent(at_capture(g.size), at_capture(g.stride)).raw(), offset = g.offset.hint(),
-                there = g.base_is_dense ? whole.numel().raw() : extent(whole, at_capture(g.base_stride)).raw();
+                there =
+                    g.base_is_dense ? whole.numel().raw() : extent(whole, at_capture(g.base_stride)).raw();
   if (shown > 0 && (offset < 0 || offset > there || shown > there - offset))
     fail_call(call, Category::index_out_of_range,
-              fmt::format("elements {} to {} are not within the {} of the base", offset, offset + shown - 1, there));
+              fmt::format("elements {} to {} are not within the {} of the base", offset, offset + shown - 1,
+                          there));
 }
 
 void AsStrided::infer(const Call& call, TensorImpl* const* outputs) {
@@ -371,18 +375,12 @@ Tensor narrow(Operand x, int64_t dim, Dim start, Dim length) {
   return slice_of(x, d, start < 0 ? start + shape_of(x)[d] : start, length, 1);
 }
 
-Tensor select(Operand x, int64_t dim, Dim index) {
-  const NamedCall call("select", x.where());
-  const int d = dim_of(x, dim, "select");
-  return ops::emit<ops::Select>({x.tensor().get()}, {d, index < 0 ? index + shape_of(x)[d] : index},
-                                x.where());
-}
+namespace ops {
 
-Tensor slice(Operand x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  const NamedCall call("slice", x.where());
-  const int d = dim_of(x, dim, "slice");
-  if (step < 1)
-    fail(Category::bad_argument, "slice", fmt::format("the step {} is not positive", step), x.where());
+SliceAttrs slice_attrs(Operand x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                       int64_t step, std::string_view op) {
+  const int d = dim_of(x, dim, op);
+  if (step < 1) fail(Category::bad_argument, op, fmt::format("the step {} is not positive", step), x.where());
   const Dim n = shape_of(x)[d];
   auto clamped = [&](int64_t given) {
     Dim at = std::max(given, -ops::kFarthest);
@@ -391,7 +389,49 @@ Tensor slice(Operand x, int64_t dim, std::optional<int64_t> start, std::optional
   };
   const Dim from = start ? clamped(*start) : Dim(0), to = end ? clamped(*end) : n;
   const Dim length = to > from ? (step == 1 ? to - from : (to - from - 1) / step + 1) : Dim(0);
-  return slice_of(x, d, from, length, step);
+  return {d, from, length, step};
+}
+
+SelectAttrs select_attrs(Operand x, int64_t dim, Dim index, std::string_view op) {
+  const int d = dim_of(x, dim, op);
+  return {d, index < 0 ? index + shape_of(x)[d] : index};
+}
+
+DiagonalAttrs diagonal_attrs(Operand x, int64_t offset, int64_t dim1, int64_t dim2, std::string_view op) {
+  const int a = dim_of(x, dim1, op), b = dim_of(x, dim2, op);
+  return {offset, a, b};
+}
+
+Strided strided(Operand x, const IntArray& size, const IntArray& stride,
+                std::optional<int64_t> storage_offset, std::string_view op) {
+  const TensorImpl& from = x.tensor().impl();
+  if (storage_offset && *storage_offset < 0)
+    fail(Category::bad_argument, op, fmt::format("the offset {} is negative", *storage_offset), x.where());
+  Strided s{from.has_layout() ? x.tensor() : clone(x), {}};
+  s.geometry.size = Shape(size);
+  s.geometry.stride = Shape(stride);
+  if (!from.has_layout())
+    s.geometry.offset = storage_offset.value_or(0);
+  else {
+    // Both are not negative.
+    s.geometry.offset = (storage_offset ? Dim(*storage_offset) : from.offset()) - from.offset();
+    for (int i = 0; i < from.rank(); ++i) s.geometry.base_stride.push_back(from.stride(i));
+    s.geometry.base_is_dense = from.is_contiguous();
+  }
+  return s;
+}
+
+}  // namespace ops
+
+Tensor select(Operand x, int64_t dim, Dim index) {
+  const NamedCall call("select", x.where());
+  return ops::emit<ops::Select>({x.tensor().get()}, ops::select_attrs(x, dim, index, "select"), x.where());
+}
+
+Tensor slice(Operand x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+  const NamedCall call("slice", x.where());
+  return ops::emit<ops::Slice>({x.tensor().get()}, ops::slice_attrs(x, dim, start, end, step, "slice"),
+                               x.where());
 }
 
 Tensor squeeze(Operand x) {
@@ -401,6 +441,8 @@ Tensor squeeze(Operand x) {
     if (!(d == 1)) shape.push_back(d);
   return reshape_to(x, shape);
 }
+
+Tensor squeeze(Operand x, int64_t dim) { return squeeze(x, IntArray{dim}); }
 
 Tensor squeeze(Operand x, const IntArray& dims) {
   const NamedCall call("squeeze", x.where());
@@ -474,8 +516,8 @@ Tensor movedim(Operand x, const IntArray& source, const IntArray& destination) {
 
 Tensor diagonal(Operand x, int64_t offset, int64_t dim1, int64_t dim2) {
   const NamedCall call("diagonal", x.where());
-  const int a = dim_of(x, dim1, "diagonal"), b = dim_of(x, dim2, "diagonal");
-  return ops::emit<ops::Diagonal>({x.tensor().get()}, {offset, a, b}, x.where());
+  return ops::emit<ops::Diagonal>({x.tensor().get()}, ops::diagonal_attrs(x, offset, dim1, dim2, "diagonal"),
+                                  x.where());
 }
 
 Tensor unfold(Operand x, int64_t dimension, int64_t size, int64_t step) {
@@ -490,23 +532,8 @@ Tensor unfold(Operand x, int64_t dimension, int64_t size, int64_t step) {
 Tensor as_strided(Operand x, const IntArray& size, const IntArray& stride,
                   std::optional<int64_t> storage_offset) {
   const NamedCall call("as_strided", x.where());
-  const TensorImpl& from = x.tensor().impl();
-  if (storage_offset && *storage_offset < 0)
-    fail(Category::bad_argument, "as_strided", fmt::format("the offset {} is negative", *storage_offset),
-         x.where());
-  const Tensor base = from.has_layout() ? x.tensor() : clone(x);
-  ops::Geometry g;
-  g.size = Shape(size);
-  g.stride = Shape(stride);
-  if (!from.has_layout())
-    g.offset = storage_offset.value_or(0);
-  else {
-    // Both are not negative.
-    g.offset = (storage_offset ? Dim(*storage_offset) : from.offset()) - from.offset();
-    for (int i = 0; i < from.rank(); ++i) g.base_stride.push_back(from.stride(i));
-    g.base_is_dense = from.is_contiguous();
-  }
-  return ops::emit<ops::AsStrided>({base.get()}, g, x.where());
+  const ops::Strided s = ops::strided(x, size, stride, storage_offset, "as_strided");
+  return ops::emit<ops::AsStrided>({s.base.get()}, s.geometry, x.where());
 }
 
 namespace {

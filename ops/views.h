@@ -179,6 +179,19 @@ struct AsStridedScatter {
 using ViewOps = OpList<Slice, Select, Diagonal, Unfold, AsStrided, AsStridedScatter, Transposed<Slice>,
                        Transposed<Select>, Transposed<Diagonal>, Transposed<Unfold>, Transposed<AsStrided>>;
 
+// The checked attributes of views by the arguments of their public functions; `op` is the function that errors name.
+SliceAttrs slice_attrs(Operand x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                       int64_t step, std::string_view op);
+SelectAttrs select_attrs(Operand x, int64_t dim, Dim index, std::string_view op);
+DiagonalAttrs diagonal_attrs(Operand x, int64_t offset, int64_t dim1, int64_t dim2, std::string_view op);
+/// A tensor whose memory as_strided() reads, x or a copy of it where x has no layout yet, and the view's place there.
+struct Strided {
+  Tensor base;
+  Geometry geometry;
+};
+Strided strided(Operand x, const IntArray& size, const IntArray& stride,
+                std::optional<int64_t> storage_offset, std::string_view op);
+
 }  // namespace ops
 
 /// Entries start .. start + length - 1 of `dim`; a negative start counts from the end. Errors: index_out_of_range,
@@ -191,6 +204,7 @@ Tensor slice(Operand input, int64_t dim, std::optional<int64_t> start = {}, std:
              int64_t step = 1);
 /// Drops dims of size 1: all of them, or those of the list that have size 1.
 Tensor squeeze(Operand input);
+Tensor squeeze(Operand input, int64_t dim);
 Tensor squeeze(Operand input, const IntArray& dims);
 /// A new dim of size 1 at `dim`, in [-rank - 1, rank].
 Tensor unsqueeze(Operand input, int64_t dim);

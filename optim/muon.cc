@@ -1,6 +1,7 @@
 // See optim/muon.h.
 #include "optim/muon.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/runner.h"
@@ -11,6 +12,7 @@
 #include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
+#include "ops/ternary.h"
 #include "ops/views.h"
 
 namespace retrograd::inline v0::optim {
@@ -19,8 +21,11 @@ namespace {
 enum : size_t { kMomentum, kExpAvg, kExpAvgSq };
 // Factors of a matrix; those of AdamW are the numbers of its op.
 struct MuonFactor {
-  enum : size_t { fresh, momentum, keep, a, b, c, eps, rate };
+  enum : size_t { fresh, momentum, keep, a, b, c, eps, rate, a2, a3 };
 };
+// Iterations between two products with X. In bfloat16 the rounding errors of A grow with each: after three they are
+// still those of the ordinary form.
+constexpr int64_t kMostIterations = 3;
 // The structure, in the order of visit().
 enum : size_t { kNesterov, kSteps, kAdjustment, kUsesMuon };
 
@@ -68,41 +73,55 @@ std::vector<Batch> batches_of(std::span<const detail::ParamUpdate> updates) {
   return batches;
 }
 
-// Nearly orthogonal matrices, of a batch whose matrices have at least as many columns as rows.
-Tensor orthogonal(Tensor x, const detail::ParamUpdate& u) {
+// Some iterations of Newton-Schulz. With A = X X' each multiplies X by P = a I + B, B = b A + c A A. A becomes P A P, so
+// X is multiplied only once, by the product of all P, which is a^n I + Q. A tall X is the same on its other side.
+Tensor iterate(const Tensor& x, bool is_tall, int64_t iterations, const detail::ParamUpdate& u) {
   const auto& f = u.factors;
-  x = x / maximum(norm(x, 2, {-2, -1}, true), f[MuonFactor::eps]);
-  for (int64_t i = 0; i < u.structure[kSteps]; ++i) {
-    const Tensor gram = bmm(x, x.transpose(-2, -1));
-    x = baddbmm(x, baddbmm(gram, gram, gram, f[MuonFactor::b], f[MuonFactor::c]), x, f[MuonFactor::a], 1);
+  const Scalar powers[kMostIterations] = {f[MuonFactor::a], f[MuonFactor::a2], f[MuonFactor::a3]};
+  const Tensor turned = x.transpose(-2, -1);
+  Tensor gram = is_tall ? bmm(turned, x) : bmm(x, turned), q;
+  for (int64_t i = 0; i < iterations; ++i) {
+    const Tensor b = add(gram * f[MuonFactor::b], bmm(gram, gram.transpose(-2, -1)), f[MuonFactor::c]);
+    q = i == 0 ? b : baddbmm(add(q * powers[0], b, powers[i - 1]), b, q);
+    if (i + 1 == iterations) return is_tall ? baddbmm(x, x, q, powers[i]) : baddbmm(x, q, x, powers[i]);
+    gram = baddbmm(gram, b, gram, powers[0]);
+    gram = baddbmm(gram, b, gram, powers[0]);
   }
+  return x;
+}
+
+// Nearly orthogonal matrices.
+Tensor orthogonal(Tensor x, const Shape2& shape, const detail::ParamUpdate& u) {
+  x = x / maximum(norm(x, 2, {-2, -1}, true), u.factors[MuonFactor::eps]);
+  const int64_t longer = std::max(shape.rows, shape.columns), shorter = std::min(shape.rows, shape.columns);
+  // Products of A alone are fewer multiplications where one side is more than twice as long.
+  const int64_t most = longer > 2 * shorter ? kMostIterations : 1;
+  for (int64_t left = u.structure[kSteps]; left > 0; left -= most)
+    x = iterate(x, shape.rows > shape.columns, std::min(left, most), u);
   return x;
 }
 
 void step_batch(const Batch& batch) {
   const detail::ParamUpdate& first = *batch[0];
   const Shape2 shape = shape_of(first.param);
-  const bool is_tall = shape.rows > shape.columns;
   const ScalarType dtype = first.param.dtype();
   const bool is_fast = executor_of(first.param.device()).multiplies_fast(kBFloat16) && dtype != kFloat64;
   const ScalarType product = is_fast ? kBFloat16 : dtype == kFloat64 ? kFloat64 : kFloat32;
   Tensors buffers, directions;
   for (const detail::ParamUpdate* u : batch) {
     const Tensor &buffer = u->states[kMomentum], &g = u->grad;
-    buffers.push_back(buffer + (g - buffer) * u->factors[MuonFactor::fresh]);
-    const Tensor direction = u->structure[kNesterov]
-                                 ? g + (buffers.back() - g) * u->factors[MuonFactor::momentum]
-                                 : buffers.back();
-    const Tensor matrix = direction.reshape({shape.rows, shape.columns}).to(product);
-    directions.push_back(is_tall ? matrix.t() : matrix);
+    buffers.push_back(lerp(buffer, g, u->factors[MuonFactor::fresh]));
+    const Tensor direction =
+        u->structure[kNesterov] ? lerp(g, buffers.back(), u->factors[MuonFactor::momentum]) : buffers.back();
+    directions.push_back(direction.reshape({shape.rows, shape.columns}).to(product));
   }
-  const Tensor all = orthogonal(stack(directions), first);
+  const Tensor all = orthogonal(stack(directions), shape, first);
   Tensors next;
   for (size_t i = 0; i < batch.size(); ++i) {
     const Tensor x = all.select(0, static_cast<int64_t>(i));
-    const Tensor change = reshape((is_tall ? x.t() : x).to(dtype), batch[i]->param.sizes());
-    next.push_back(batch[i]->param * batch[i]->factors[MuonFactor::keep] -
-                   change * batch[i]->factors[MuonFactor::rate]);
+    const Tensor change = reshape(x.to(dtype), batch[i]->param.sizes());
+    next.push_back(sub(batch[i]->param * batch[i]->factors[MuonFactor::keep], change,
+                       batch[i]->factors[MuonFactor::rate]));
   }
   for (size_t i = 0; i < batch.size(); ++i) {
     batch[i]->set(batch[i]->states[kMomentum], buffers[i]);
@@ -142,13 +161,15 @@ void MuonRule::factors_of(const Options& o, double step, const Tensor& param, do
                               o.adamw_eps, o.adamw_weight_decay, step};
     static_assert(std::size(numbers) == ops::StepNames<ops::AdamW>::numbers);
     std::ranges::copy(numbers, f);
-    f[6] = f[7] = 0;
+    std::fill(f + std::size(numbers), f + factors, 0.0);
     return;
   }
   f[MuonFactor::fresh] = 1 - o.momentum;
   f[MuonFactor::momentum] = o.momentum;
   f[MuonFactor::keep] = 1 - o.lr * o.weight_decay;
   f[MuonFactor::a] = o.ns_coefficients[0];
+  f[MuonFactor::a2] = f[MuonFactor::a] * f[MuonFactor::a];
+  f[MuonFactor::a3] = f[MuonFactor::a2] * f[MuonFactor::a];
   f[MuonFactor::b] = o.ns_coefficients[1];
   f[MuonFactor::c] = o.ns_coefficients[2];
   f[MuonFactor::eps] = o.eps;

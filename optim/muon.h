@@ -8,7 +8,8 @@
 //
 // All other parameters, and those of groups with use_muon = false (embeddings and the last layer, by its authors), are
 // updated by AdamW with the options adamw_*. Matrices of one shape are multiplied together: in bfloat16, as PyTorch does,
-// where that is faster, else in float32.
+// where that is faster, else in float32. Long ones are multiplied once in three iterations: what the iterations make of X
+// is a polynomial of A, and so is the next A.
 #pragma once
 
 #include "optim/rule_info.h"
@@ -55,7 +56,7 @@ struct MuonRule : ops::OptimizerRule {
   };
 
   static Tensor make_state(const Options& options, size_t state, const Tensor& param, ScalarType dtype);
-  static constexpr size_t factors = 8;
+  static constexpr size_t factors = 10;
   static void factors_of(const Options& options, double step, const Tensor& param, double* factors);
   static void update(std::span<const detail::ParamUpdate> updates, SourceLocation where);
 };

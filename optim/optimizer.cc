@@ -8,13 +8,9 @@
 
 #include "engine/autocast.h"
 #include "engine/runner.h"
-#include "ops/comparison.h"
 #include "ops/copy.h"
-#include "ops/random_ops.h"
-#include "ops/shape_ops.h"
-#include "ops/ternary.h"
-#include "optim/differentiable.h"
 #include "optim/param_state.h"
+#include "optim/updates.h"
 
 namespace retrograd::inline v0::optim {
 namespace {
@@ -216,13 +212,6 @@ Form form_of(const OptimizerData& data, size_t group, const ParamState& state, i
           state.replaced};
 }
 
-// What the step of a parameter is given: the numbers of an elementwise rule, the factors of a composed one.
-void give(const RuleInfo& rule, const StepInputs& inputs, const ParamState& state, std::span<Scalar> out) {
-  double factors[LiveNumbers::kMost];
-  if (!rule.op) rule.factors_of(inputs, state.master.defined() ? state.master : state.param, factors);
-  std::copy_n(rule.op ? inputs.numbers : factors, out.size(), out.begin());
-}
-
 // Waits for a device.
 bool is_set(const Tensor& found_inf) {
   if (!found_inf.defined()) return false;
@@ -260,7 +249,7 @@ void give_recorded(const std::shared_ptr<OptimizerData>& data, size_t group, Par
     detail::check_options(rule, options, {});
     unsettled->reserve(unsettled->size() + 1);  // before a step is counted
     unsettled->push_back(state.read_ahead(rule, options));
-    give(rule, unsettled->back(), state, now);
+    detail::give(rule, unsettled->back(), state, now);
   };
   const auto settle = [weak, &rule, &state, unsettled, found_inf](std::span<const Number>, bool was_made) {
     const StepInputs inputs = unsettled->back();
@@ -277,160 +266,6 @@ void give_recorded(const std::shared_ptr<OptimizerData>& data, size_t group, Par
   };
   read_live_numbers(out, {read, settle, still_fits});
 }
-
-// The operands of an elementwise rule.
-std::vector<Tensor> operands_of(const RuleInfo& rule, const ParamState& state, const Tensor& param,
-                                uint32_t present) {
-  const size_t states = rule.states.size();
-  std::vector<Tensor> operands(states + 2);
-  operands[0] = param;
-  for (size_t i = 0; i < states; ++i)
-    if (!((rule.op->optional & ~present) >> (i + 1) & 1)) operands[i + 1] = state.states[i];
-  operands[states + 1] = contiguous(state.param.grad());
-  return operands;
-}
-
-// A step of one parameter by tensor functions, with gradients enabled. Returns the new parameter; the states are new, too.
-Tensor step_differentiably(const RuleInfo& rule, ParamState& state, const StepInputs& inputs,
-                           uint32_t present, SourceLocation where) {
-  refuse_recording(rule.name, "the numbers of a differentiable step would be constants", where);
-  EnableGradGuard enable_grad;
-  Tensor next = state.param;
-  if (rule.op) {
-    const std::vector<Tensor> operands = operands_of(rule, state, state.param, present);
-    const std::vector<Tensor> results = detail::differentiable_step(rule.op)(inputs, operands);
-    next = results[0];
-    for (size_t i = 0; i + 1 < results.size(); ++i)
-      if (results[i + 1].defined()) state.states[i] = results[i + 1];
-  } else {
-    std::vector<std::pair<Tensor, Tensor>> changes;
-    detail::ParamUpdate update{
-        state.param, state.param.grad(), state.states, {}, inputs.structure, 0, {}, &changes, {}};
-    give(rule, inputs, state, {update.factors.data(), rule.factors});
-    rule.update({&update, 1}, where);
-    for (const auto& [target, value] : changes) {
-      if (target.get() == state.param.get()) next = value;
-      for (Tensor& s : state.states)
-        if (s.get() == target.get()) s = value;
-    }
-  }
-  state.advance(rule, inputs);
-  return contiguous(next);
-}
-
-// The updates of a step, for which all options, states and numbers have been found.
-class Updates {
- public:
-  Updates(const RuleInfo& rule, const Tensor& found_inf, SourceLocation where)
-      : rule_(rule), found_inf_(found_inf), where_(where) {
-    if (rule.op) elementwise_.emplace(*rule.op, where, found_inf);
-  }
-
-  void add(size_t group, ParamState& state, const StepInputs& inputs, uint32_t present,
-           const UpdateMode& mode, std::span<const Scalar> given) {
-    const Tensor wide = wide_param(state, mode), &param = wide.defined() ? wide : state.param;
-    steps_.push_back({&state, inputs, wide});
-    if (!rule_.op) {
-      const Tensor grad = to(contiguous(state.param.grad()), param.dtype());
-      detail::ParamUpdate update{param, grad, state.states, {}, nullptr, group, found_inf_, nullptr, {}};
-      std::ranges::copy(given, update.factors.begin());
-      composed_.push_back(std::move(update));
-      return;
-    }
-    bool flags[detail::kMostStructure];
-    std::copy_n(inputs.structure, rule_.structure, flags);
-    elementwise_->add(operands_of(rule_, state, param, present), given, {flags, rule_.structure},
-                      state.master);
-  }
-
-  void run() {
-    if (rule_.op)
-      elementwise_->run([&](size_t i) { done(i); });
-    else
-      run_composed();
-    if (recorded_function())
-      for (const Step& s : steps_) round(s);
-  }
-
- private:
-  struct Step {
-    ParamState* state;
-    StepInputs inputs;
-    Tensor
-        wide;  // is updated in place of the parameter, which is then rounded; undefined: the parameter itself is
-  };
-
-  // In the step of an elementwise rule the op itself follows what has been written to the parameter.
-  Tensor wide_param(const ParamState& state, const UpdateMode& mode) const {
-    if (!mode.is_wide(state.param) || (rule_.op && mode.master_weights)) return {};
-    if (mode.stochastic_rounding) return to(state.param, kFloat32);
-    const Tensor &param = state.param, &master = state.master;
-    master.copy_(where(eq(param, to(master, param.dtype())), master, to(param, kFloat32)));
-    return master;
-  }
-
-  void round(const Step& s) const {
-    const Tensor& param = s.state->param;
-    if (!s.wide.defined()) return;
-    if (s.wide.get() == s.state->master.get())
-      param.copy_(s.wide);
-    else
-      fill_stochastic_round(param, s.wide, where_);
-  }
-
-  void done(size_t i) {
-    round(steps_[i]);
-    steps_[i].state->advance(rule_, steps_[i].inputs);
-  }
-
-  void run_composed() {
-    size_t made = 0;
-    for (size_t i = 0; i < composed_.size(); ++i) {
-      composed_[i].structure = steps_[i].inputs.structure;
-      if (!recorded_function()) composed_[i].count = [&, i] { done(i), ++made; };
-    }
-    try {
-      rule_.update(composed_, where_);
-    } catch (Exception& e) {
-      if (made > 0)
-        e.add_context(fmt::format("when {} of {} parameters had been updated", made, composed_.size()));
-      throw;
-    }
-  }
-
-  const RuleInfo& rule_;
-  const Tensor found_inf_;
-  const SourceLocation where_;
-  std::vector<Step> steps_;
-  std::optional<ops::UpdateList> elementwise_;
-  std::vector<detail::ParamUpdate> composed_;
-};
-
-// The same for updates of temporary float32 values, of which there are those of one parameter at a time.
-class UpdatesOneByOne {
- public:
-  UpdatesOneByOne(const RuleInfo& rule, const Tensor& found_inf, SourceLocation where)
-      : rule_(rule), found_inf_(found_inf), where_(where) {}
-
-  template <class... Args>
-  void run(Args&&... args) {
-    try {
-      Updates one(rule_, found_inf_, where_);
-      one.add(std::forward<Args>(args)...);
-      one.run();
-    } catch (Exception& e) {
-      if (made_ > 0) e.add_context(fmt::format("when {} parameters had been updated", made_));
-      throw;
-    }
-    ++made_;
-  }
-
- private:
-  const RuleInfo& rule_;
-  const Tensor found_inf_;
-  const SourceLocation where_;
-  size_t made_ = 0;
-};
 
 // The same parameters and options, and state of its own.
 std::shared_ptr<OptimizerData> copy_of(const OptimizerData& data) {
@@ -528,8 +363,8 @@ void RuleOptimizer::update(const Tensor& found_inf, SourceLocation where) {
   follow_groups(where);
   check_all_options(data, where);
   const bool is_recorded = Emitter::current().values() == Emitter::Values::of_function;
-  Updates updates(rule, found_inf, where);
-  UpdatesOneByOne alone(rule, found_inf, where);
+  detail::Updates updates(rule, found_inf, where);
+  detail::UpdatesOneByOne alone(rule, found_inf, where);
   std::shared_ptr<const Places> places = data.places;  // a recorded step checks them once
   for (size_t g = 0; g < data.groups->size(); ++g)
     for (Tensor& param : data.groups->params(g)) {
@@ -541,7 +376,7 @@ void RuleOptimizer::update(const Tensor& found_inf, SourceLocation where) {
       const StepInputs inputs = state.next(rule, options, is_recorded ? state.ahead : 0);
       const uint32_t present = rule.op ? rule.present(options) : 0;
       if (mode.differentiable) {
-        data.replace(param, step_differentiably(rule, state, inputs, present, where));
+        data.replace(param, detail::step_differentiably(rule, state, inputs, present, where));
         continue;
       }
       Scalar given[LiveNumbers::kMost];
@@ -549,7 +384,7 @@ void RuleOptimizer::update(const Tensor& found_inf, SourceLocation where) {
       if (is_recorded)
         give_recorded(data_, g, state, std::exchange(places, nullptr), found_inf, used);
       else
-        give(rule, inputs, state, used);
+        detail::give(rule, inputs, state, used);
       if (mode.is_wide(param) && mode.stochastic_rounding)
         alone.run(g, state, inputs, present, mode, used);
       else

@@ -7,14 +7,16 @@
 
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
+#include "ops/factorizations.h"
 #include "ops/index_ops.h"
 #include "ops/matmul.h"
+#include "ops/rearrange.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 #include "ops/sort.h"
+#include "ops/spectral.h"
 #include "ops/unary.h"
 #include "ops/views.h"
-#include "optim/eigenbasis.h"
 
 namespace retrograd::inline v0::optim {
 namespace {
@@ -113,7 +115,7 @@ void renew(Axes& axes, Tensor& exp_avg_sq, SourceLocation where) {
     const Tensor turned = matmul(axes.products[i], basis);
     const Tensor order = argsort(sum(basis * turned, {0}), 0, true);
     exp_avg_sq = index_select(exp_avg_sq, static_cast<int64_t>(i), order);
-    basis = detail::orthonormal_columns(index_select(turned, 1, order), where);
+    basis = linalg::qr(detach(Operand(index_select(turned, 1, order), where))).Q;  // a constant
   }
 }
 
@@ -125,10 +127,15 @@ void set_axes(const detail::ParamUpdate& u, const Axes& axes, bool are_bases_new
   }
 }
 
+// As columns, those of the largest eigenvalues first; a constant.
+Tensor falling_eigenvectors(const Tensor& symmetric, SourceLocation where) {
+  return flip(Operand(linalg::eigh(detach(Operand(symmetric, where))).eigenvectors, where), {-1});
+}
+
 void begin_bases(const detail::ParamUpdate& u, Axes& axes, const Tensor& g, SourceLocation where) {
   add_products(axes, g, u.factors[SOAPFactor::fresh_products]);
   for (size_t i = 0; i < kMostRotated; ++i)
-    if (axes.bases[i].defined()) axes.bases[i] = detail::eigenvectors(axes.products[i], where);
+    if (axes.bases[i].defined()) axes.bases[i] = falling_eigenvectors(axes.products[i], where);
   set_axes(u, axes, true);
 }
 

@@ -14,7 +14,7 @@
 // vector has one only with precondition_1d, and without it is updated by Adam, though its first step changes nothing
 // either. With merge_dims neighbouring dims are merged as long as their product is at most max_precond_dim: a
 // convolution's. Unlike the authors' code, "step" counts the first step. Parameters of 16 bits have float32 state, and
-// so do the bases. Bases are found on the host, by one thread (optim/eigenbasis.h). A recorded step has three
+// so do the bases. Bases are found by linalg::eigh and linalg::qr, by one thread. A recorded step has three
 // recordings: the first step, a plain one, and one that renews the bases.
 #pragma once
 

@@ -35,8 +35,8 @@ Table index_rows() {
       {"masked_select", "x:n b:n", [](In t) { return rg::masked_select(t[0], t[1]); }},
       {"masked_scatter", "x:n b:n x:n", [](In t) { return rg::masked_scatter(t[0], t[1], t[2]); }},
       {"nonzero", "b:r,c", [](In t) { return rg::nonzero(t[0]); }},
-      {"embedding", "~i50257:8,256 x:50257,256", [](In t) { return rg::embedding(t[0], t[1]); }},
-      {"embedding_narrow", "~i1000:64,512 x:1000,32", [](In t) { return rg::embedding(t[0], t[1]); }},
+      {"embedding", "~i50257:8,256 x:50257,256", [](In t) { return rg::embedding(t[1], t[0]); }},
+      {"embedding_narrow", "~i1000:64,512 x:1000,32", [](In t) { return rg::embedding(t[1], t[0]); }},
       {"one_hot", "ic:r", [](In t) { return rg::one_hot(t[0], t.n <= 1'000 ? 100 : 1'000); }},
   };
 }

@@ -5,7 +5,7 @@ namespace bench {
 namespace {
 
 rg::Tensor attend(In t, bool is_causal) {
-  return rg::scaled_dot_product_attention(t[0], t[1], t[2], {}, is_causal);
+  return rg::scaled_dot_product_attention(t[0], t[1], t[2], {}, 0.0, is_causal);
 }
 
 }  // namespace

@@ -41,11 +41,16 @@ inline constexpr int64_t kSizes[] = {1'000, 100'000, 10'000'000};
 
 Table elementwise_rows();
 Table reduction_rows();  // everything, by rows, by columns; scans, sorts
+Table special_rows();    // special functions, the float format, integers, shrinkage
 Table row_rows();        // softmax, normalisations, losses
 Table index_rows();
+Table scatter_rows();        // reductions at positions, copies with a part replaced
+Table statistics_rows();     // order statistics, quantiles, counts, searches
 Table layout_rows();         // copies, joins, random numbers, constants
 Table window_rows();         // convolutions, pools, interpolation
+Table nn_rows();             // grids, patches, bags, losses of margins and alignments
 Table matrix_rows();         // products, decompositions, attention
+Table decomposition_rows();   // decompositions, functions of matrices, products beyond matmul
 Table factorisation_rows();  // of matrices of many orders; measured by --factorisations alone
 
 /// For `flops` of what takes O(n^3).

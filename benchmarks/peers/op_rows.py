@@ -61,6 +61,33 @@ ELEMENTWISE = [
     ("bool_to_f32", "b:n", lambda t, n: t[0].float()),
 ]
 
+SPECIAL = [
+    *simple("erfcx i0 i0e i1 i1e ndtr log_ndtr", "x:n", torch.special),
+    *simple("entr ndtri", "u:n", torch.special),
+    *simple("xlog1py", "x:n u:n", torch.special),
+    *simple("xlogy", "x:n u:n"),
+    *simple("sinc", "x:n"),
+    *simple("logit", "u:n"),
+    ("polygamma_2", "g:n", lambda t, n: torch.polygamma(2, t[0])),
+    *simple("logaddexp2 fmax rsub", "x:n x:n"),
+    *simple("signbit isposinf", "~x:n"),
+    *simple("copysign", "x:n ~x:n"),
+    *simple("heaviside nextafter isclose", "~x:n ~x:n"),
+    ("allclose", "~x:n ~x:n", lambda t, n: torch.tensor(torch.allclose(*t))),
+    ("equal", "~x:n ~x:n", lambda t, n: torch.tensor(torch.equal(*t))),
+    *simple("ldexp", "x:n ~i10:n"),
+    *simple("bitwise_and gcd lcm", "l:n l:n"),
+    *simple("bitwise_not", "l:n"),
+    *simple("bitwise_left_shift", "l:n i8:n"),
+    *simple("tanhshrink softshrink hardshrink", "x:n", F),
+    *simple("prelu", "x:r,c x:c", F),
+    *simple("glu normalize", "x:r,c", F),
+    *simple("floor_divide", "~x:n ~g:n"),
+    ("float_power", "u:n", lambda t, n: torch.float_power(t[0], 2.5)),
+    ("clamp_min", "x:n", lambda t, n: t[0].clamp_min(0.1)),
+    ("softmin", "x:r,c", lambda t, n: F.softmin(t[0], 1)),
+]
+
 REDUCTIONS = [
     *simple("sum mean amax amin max var std", "x:n"),
     *simple("prod", "g:n"),
@@ -207,6 +234,30 @@ LAYOUTS = [
     ("tril_indices", "~x:1", lambda t, n: torch.tril_indices(512, 512)),
 ]
 
+SCATTERS = [
+    ("scatter_reduce_prod", "x:r,c ~ic:r,c x:r,c", lambda t, n: t[0].scatter_reduce(1, t[1], t[2], "prod")),
+    ("scatter_reduce_mean", "x:r,c ~ir:r,c x:r,c", lambda t, n: t[0].scatter_reduce(0, t[1], t[2], "mean")),
+    ("scatter_reduce_amax", "x:r,c ~ic:r,c x:r,c", lambda t, n: t[0].scatter_reduce(1, t[1], t[2], "amax")),
+    ("scatter_reduce_sum_alone", "x:n ~in:n x:n", lambda t, n: t[0].scatter_reduce(0, t[1], t[2], "sum", include_self=False)),
+    ("index_reduce_mean_rows", "x:r,c ~ir:r x:r,c", lambda t, n: t[0].index_reduce(0, t[1], t[2], "mean")),
+    ("index_reduce_amax_columns", "x:r,c ~ic:c x:r,c", lambda t, n: t[0].index_reduce(1, t[1], t[2], "amax")),
+    ("index_fill_rows", "x:r,c ~ir:10", lambda t, n: t[0].index_fill(0, t[1], 0.0)),
+    ("index_fill_columns", "x:r,c ~ic:10", lambda t, n: t[0].index_fill(1, t[1], 0.0)),
+    ("put", "x:n ~in:n x:n", lambda t, n: t[0].put(t[1], t[2])),
+    ("isin_few", "~x:n ~x:8", lambda t, n: torch.isin(t[0], t[1])),
+    ("isin_many", "~l:n ~l:10000", lambda t, n: torch.isin(t[0], t[1])),
+    ("slice_scatter", "x:r,c x:r,50", lambda t, n: torch.slice_scatter(t[0], t[1], 1, 10, 60)),
+    ("select_scatter", "x:r,c x:c", lambda t, n: torch.select_scatter(t[0], t[1], 0, 3)),
+    *simple("diagonal_scatter", "x:1024,1024 x:1024"),
+    *simple("diag_embed", "x:64,64"),
+    *simple("block_diag", "x:256,256 x:256,256 x:256,256"),
+    ("column_stack", "x:n x:n", lambda t, n: torch.column_stack(t)),
+    *simple("cartesian_prod", "x:1000 x:1000"),
+    *simple("kron", "x:32,32 x:32,32"),
+    ("rot90", "x:r,c", lambda t, n: torch.rot90(t[0]).contiguous()),
+    ("vander", "x:1000", lambda t, n: torch.vander(t[0], 100)),
+]
+
 WINDOWS = [
     ("conv1d", "x:8,64,1024 x:64,64,3 x:64", lambda t, n: F.conv1d(*t, padding=1)),
     ("conv2d_7x7_rgb", "~x:4,3,224,224 x:64,3,7,7 x:64", lambda t, n: F.conv2d(*t, stride=2, padding=3)),
@@ -234,6 +285,31 @@ WINDOWS = [
       for mode, inputs in (("nearest", "x:16,64,28,28"), ("linear", "x:16,64,1024"), ("bilinear", "x:16,64,28,28"),
                            ("bicubic", "x:16,64,28,28"))],
     ("interpolate_area", IMAGES, lambda t, n: F.interpolate(t[0], size=28, mode="area")),
+]
+
+NN = [
+    ("im2col", IMAGES, lambda t, n: F.unfold(t[0], 3, padding=1)),
+    ("col2im", "x:16,576,784", lambda t, n: F.fold(t[0], 28, 3, padding=1)),
+    ("lp_pool2d", IMAGES, lambda t, n: F.lp_pool2d(t[0], 2, 2)),
+    ("pixel_shuffle", IMAGES, lambda t, n: F.pixel_shuffle(t[0], 2)),
+    ("channel_shuffle", IMAGES, lambda t, n: F.channel_shuffle(t[0], 8)),
+    ("local_response_norm", IMAGES, lambda t, n: F.local_response_norm(t[0], 5)),
+    ("grid_sample", "x:16,32,56,56 x:16,56,56,2", lambda t, n: F.grid_sample(*t, align_corners=False)),
+    ("grid_sample_bicubic", "x:16,32,56,56 x:16,56,56,2",
+     lambda t, n: F.grid_sample(*t, mode="bicubic", padding_mode="border", align_corners=False)),
+    ("affine_grid", "x:16,2,3", lambda t, n: F.affine_grid(t[0], (16, 3, 224, 224), align_corners=False)),
+    *simple("embedding_bag", "~i10000:4096,32 x:10000,64", F),
+    ("embedding_bag_max", "~i10000:4096,32 x:10000,64", lambda t, n: F.embedding_bag(*t, mode="max")),
+    *simple("bilinear", "x:1024,64 x:1024,64 x:64,64,64", F),
+    *simple("pairwise_distance", "x:r,c x:r,c", F),
+    *simple("triplet_margin_loss", "x:r,c x:r,c x:r,c", F),
+    *simple("multi_margin_loss", "x:r,c ~ic:r", F),
+    *simple("multilabel_margin_loss", "x:128,100 ~i100:128,100", F),
+    *simple("soft_margin_loss", "x:n ~x:n", F),
+    *simple("poisson_nll_loss", "x:n ~u:n", F),
+    *simple("gaussian_nll_loss", "x:n ~x:n u:n", F),
+    ("ctc_loss", "x:200,32,64 ~i63:32,40",
+     lambda t, n: F.ctc_loss(t[0].log_softmax(2), t[1], torch.full((32,), 200), torch.full((32,), 40), blank=63)),
 ]
 
 QKV = "x:2,12,512,64 x:2,12,512,64 x:2,12,512,64"
@@ -272,4 +348,60 @@ MATRICES = [
     ("attention_short", "x:64,4,32,16 x:64,4,32,16 x:64,4,32,16", lambda t, n: F.scaled_dot_product_attention(*t, is_causal=True)),
 ]
 
-TABLE = ELEMENTWISE + REDUCTIONS + ROWS + INDICES + LAYOUTS + WINDOWS + MATRICES
+DECOMPOSITIONS = [
+    ("eigh", "s:512,512", lambda t, n: torch.linalg.eigh(t[0])[1]),
+    ("eigh_128", "s:128,128", lambda t, n: torch.linalg.eigh(t[0])[1]),
+    ("eigh_batch", "s:1024,8,8", lambda t, n: torch.linalg.eigh(t[0])[1]),
+    ("eigvalsh", "s:512,512", lambda t, n: torch.linalg.eigvalsh(t[0])),
+    ("svd", "x:512,512", lambda t, n: torch.linalg.svd(t[0], full_matrices=False)[0]),
+    ("svd_32", "x:16,32,32", lambda t, n: torch.linalg.svd(t[0], full_matrices=False)[0]),
+    ("svd_128", "x:128,128", lambda t, n: torch.linalg.svd(t[0], full_matrices=False)[0]),
+    ("svd_batch", "x:1024,8,8", lambda t, n: torch.linalg.svd(t[0], full_matrices=False)[0]),
+    ("svdvals", "x:512,512", lambda t, n: torch.linalg.svdvals(t[0])),
+    ("qr", "x:512,512", lambda t, n: torch.linalg.qr(t[0])[0]),
+    ("qr_tall", "x:4096,64", lambda t, n: torch.linalg.qr(t[0])[0]),
+    ("qr_batch", "x:1024,8,8", lambda t, n: torch.linalg.qr(t[0])[0]),
+    ("lu_factor", "x:512,512", lambda t, n: torch.linalg.lu_factor(t[0])[0]),
+    ("lu_factor_batch", "x:1024,8,8", lambda t, n: torch.linalg.lu_factor(t[0])[0]),
+    ("pinv", "x:256,256", lambda t, n: torch.linalg.pinv(t[0])),
+    ("pinv_batch", "x:1024,8,8", lambda t, n: torch.linalg.pinv(t[0])),
+    ("lstsq", "x:512,256 x:512,8", lambda t, n: torch.linalg.lstsq(*t)[0]),
+    ("lstsq_batch", "x:1024,8,4 x:1024,8,2", lambda t, n: torch.linalg.lstsq(*t)[0]),
+    ("matrix_exp", "x:256,256", lambda t, n: torch.linalg.matrix_exp(t[0] * 0.01)),
+    ("matrix_exp_batch", "x:1024,8,8", lambda t, n: torch.linalg.matrix_exp(t[0] * 0.01)),
+    ("cholesky_solve", "s:512,512 x:512,64", lambda t, n: torch.cholesky_solve(t[1], t[0])),
+    ("cholesky_inverse", "s:512,512", lambda t, n: torch.cholesky_inverse(t[0])),
+    ("matrix_norm_nuc", "x:256,256", lambda t, n: torch.linalg.matrix_norm(t[0], "nuc")),
+    ("matrix_norm_1", "x:1024,1024", lambda t, n: torch.linalg.matrix_norm(t[0], 1)),
+    ("cross", "x:100000,3 x:100000,3", lambda t, n: torch.linalg.cross(*t)),
+    ("vecdot", "x:1024,1024 x:1024,1024", lambda t, n: torch.linalg.vecdot(*t)),
+    ("multi_dot", "x:512,16 x:16,512 x:512,16", lambda t, n: torch.linalg.multi_dot(t)),
+    *simple("inner", "x:256,512 x:256,512"),
+    *simple("addbmm", "x:128,128 x:32,128,64 x:32,64,128"),
+    *simple("addmv", "x:1024 x:1024,1024 x:1024"),
+    *simple("addr", "x:1024,1024 x:1024 x:1024"),
+]
+
+STATISTICS = [
+    *simple("median nansum", "x:n"),
+    *[(f"{name}_{way}", "x:r,c", lambda t, n, f=function, d=dim: f(t[0], d)) for name, way, dim, function in (
+        ("median", "rows", 1, torch.median), ("nanmedian", "columns", 0, torch.nanmedian),
+        ("kthvalue", "rows", 1, lambda x, d: x.kthvalue(10, d)), ("mode", "rows", 1, torch.mode),
+        ("quantile", "rows", 1, lambda x, d: x.quantile(0.3, d)), ("cummax", "rows", 1, torch.cummax),
+        ("cummin", "columns", 0, torch.cummin), ("logcumsumexp", "rows", 1, torch.logcumsumexp),
+        ("nanmean", "rows", 1, torch.nanmean), ("var_mean", "rows", 1, torch.var_mean),
+        ("diff", "rows", 1, lambda x, d: x.diff(dim=d)), ("trapezoid", "rows", 1, lambda x, d: torch.trapezoid(x, dim=d)))],
+    ("aminmax", "x:n", lambda t, n: t[0].aminmax()[1]),
+    ("renorm", "x:r,c", lambda t, n: t[0].renorm(2, 0, 1)),
+    ("cov", "x:100,10000", lambda t, n: t[0].cov()),
+    *simple("dist", "x:n x:n"),
+    *simple("cdist", "x:500,64 x:400,64"),
+    ("cdist_1", "x:500,64 x:400,64", lambda t, n: torch.cdist(*t, p=1)),
+    *simple("pdist", "x:500,64"),
+    ("histc", "~x:n", lambda t, n: t[0].histc(100, -3, 3)),
+    *simple("bincount", "~i1000:n"),
+    *simple("unique", "l:n"),
+    *simple("searchsorted", "~i1000:1000 ~i1000:n"),
+]
+
+TABLE = ELEMENTWISE + SPECIAL + REDUCTIONS + ROWS + INDICES + LAYOUTS + WINDOWS + MATRICES + DECOMPOSITIONS + SCATTERS + STATISTICS + NN

@@ -73,7 +73,7 @@ struct Block : rg::nn::Module {
     const int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
     rg::Tensors parts = rg::split(linear(qkv, x), {width, width, width}, 2);
     for (rg::Tensor& part : parts) part = part.view({batch, length, heads, width / heads}).transpose(1, 2);
-    const rg::Tensor mixed = rg::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, true);
+    const rg::Tensor mixed = rg::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, true);
     return linear(proj, mixed.transpose(1, 2).reshape({batch, length, width}));
   }
   rg::Tensor forward(const rg::Tensor& x) const {

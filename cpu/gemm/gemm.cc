@@ -1,5 +1,7 @@
 // Matrix products by the kernels of one instruction-set level.
 //
+// A matrix times its own transpose is symmetric to the bit: only the blocks on and above its diagonal are computed.
+//
 // There are three algorithms, chosen by sizes and strides alone: narrow, for m or n of at most kNarrow if both
 // operands are contiguous along k, by dot products of few rows with many; thin, for m or n of at most kThin, which
 // reads the big operand once, by dot products or by sums of scaled rows; and tiles (cpu/gemm/gemm_plan.h,
@@ -11,6 +13,7 @@
 #include <optional>
 
 #include "cpu/gemm/gemm_slab.h"
+#include "cpu/kernels/levels/copy_rows.h"
 #include "cpu/levels.h"
 
 namespace retrograd::inline v0::cpu {
@@ -24,8 +27,11 @@ constexpr int64_t kNarrow = 12, kNarrowDepth = 12;  // with k of at least kNarro
 constexpr int64_t kStreamBytes = 256 << 10;         // of the big operand, in a chunk of a thin product
 constexpr int64_t kDotBlock = 512;
 constexpr int64_t kCopied = 256;  // elements of B
-constexpr int64_t kParallelWork =
-    1 << 23;  // multiplications of a product of a batch that is done in parallel
+constexpr int64_t kMirrored = 128,
+                  kMirroredRows = 64;  // the least size of a mirrored product; rows of its parts
+// Products of a batch are each done in parallel if they have more multiplications than kParallelWork, unless they are
+// small enough for a core's caches and there are enough of them.
+constexpr int64_t kParallelWork = 1 << 23, kNearProduct = 4 << 20, kEnoughProducts = 4;
 
 }  // namespace
 
@@ -132,9 +138,60 @@ void run_special(const Gemm<T>& g) {
   if constexpr (kGroup<T> == 1) is_narrow(rest) ? narrow(rest) : thin(rest);
 }
 
+// Whether the strides are those of a matrix and its transpose. (While a call is measured, all data is at one address:
+// both ways are measured.)
+template <class T>
+bool may_be_mirrored(const Gemm<T>& g) {
+  return g.m == g.n && g.m >= kMirrored && g.a.row == g.b.column && g.a.column == g.b.row && !g.accumulate &&
+         !g.start && !is_special(g);
+}
+template <class T>
+bool is_mirrored(const Gemm<T>& g) {
+  return may_be_mirrored(g) && g.a.data == g.b.data;
+}
+
+template <class T>
+void run(const Gemm<T>& g);
+
+// The last part has up to twice as many rows: few rows would be summed in another order.
+int64_t end_of_part(int64_t begin, int64_t n) {
+  return n - begin < 2 * kMirroredRows ? n : begin + kMirroredRows;
+}
+
+template <class T>
+void mirror(T* c, int64_t row, int64_t n) {
+  const auto transpose = move_table().transpose[width_index(dtype_of<T>())];
+  for (int64_t i = 0, end = end_of_part(0, n); end < n; i = end, end = end_of_part(i, n))
+    transpose(c + i * row + end, row, end - i, n - end, c + end * row + i, row);
+}
+
+template <class T>
+void run_mirrored(const Gemm<T>& g) {
+  for (int64_t i = 0, end; i < g.n; i = end) {
+    end = end_of_part(i, g.n);
+    Gemm<T> part = g;
+    part.m = end - i;
+    part.n = g.n - i;
+    part.a.data += i * g.a.row;
+    part.b.data += i * g.b.column;
+    if (g.c) part.c += i * g.c_row + i;
+    if (g.rounded) part.rounded += i * g.rounded_row + i;
+    run(part);
+  }
+  if (measuring()) return;
+  if (g.rounded)
+    mirror(g.rounded, g.rounded_row, g.n);
+  else
+    mirror(g.c, g.c_row, g.n);
+}
+
 template <class T>
 void run(const Gemm<T>& g) {
   if (is_special(g)) return run_special(g);
+  if (is_mirrored(g)) {
+    run_mirrored(g);
+    if (!measuring()) return;
+  }
   const Plan<T> plan(g);
   if constexpr (kGroup<T> == 1)
     if (is_one_block(g, plan)) {
@@ -177,37 +234,47 @@ void run_blocks(const Gemm<T>& first, const Plan<T>& plan, std::span<const Batch
   });
 }
 
-// A batch of large products is run one after the other, each in parallel.
+template <class T>
+Gemm<T> product_at(Gemm<T> g, const BatchOffsets& at) {
+  g.a.data += at.a;
+  g.b.data += at.b;
+  if (g.c) g.c += at.c;
+  if (g.rounded) g.rounded += at.c;
+  return g;
+}
+
+// Whether the products of a batch are run one after the other, each in parallel.
+template <class T>
+bool are_parallel_within(const Gemm<T>& g, int64_t count) {
+  const auto m = static_cast<double>(g.m), n = static_cast<double>(g.n), k = static_cast<double>(g.k);
+  const double bytes = sizeof(T) * (m * k + k * n) + sizeof(typename Gemm<T>::Sum) * m * n;
+  return m * n * k > kParallelWork && (bytes > kNearProduct || count < kEnoughProducts * loop_threads());
+}
+
 template <class T>
 void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
   if (first.m == 0 || first.n == 0) return;
-  const bool special = is_special(first);
+  const bool special = is_special(first),
+             mirrored = is_mirrored(first) &&
+                        (measuring() || std::ranges::all_of(offsets, [](auto&at) { return at.a == at.b; }));
   std::optional<Plan<T>> plan;
   if (!special) plan.emplace(first);
   const int64_t count = static_cast<int64_t>(offsets.size());
   const auto one = [&](int64_t i) {
-    Gemm<T> g = first;
-    if (!measuring()) {
-      const BatchOffsets& at = offsets[static_cast<size_t>(i)];
-      g.a.data += at.a;
-      g.b.data += at.b;
-      if (g.c) g.c += at.c;
-      if (g.rounded) g.rounded += at.c;
-    }
-    if (special)
-      run_special(g);
-    else
-      run_tiles(g, *plan);
+    const Gemm<T> g = measuring() ? first : product_at(first, offsets[static_cast<size_t>(i)]);
+    if (special) return run_special(g);
+    if (mirrored) run_mirrored(g);
+    if (!mirrored || measuring()) run_tiles(g, *plan);
   };
-  const double work =
-      static_cast<double>(first.m) * static_cast<double>(first.n) * static_cast<double>(first.k);
-  if (work > static_cast<double>(kParallelWork)) {
+  if (are_parallel_within(first, count)) {
     for (int64_t i = 0; i < (measuring() ? std::min<int64_t>(count, 1) : count); ++i) one(i);
     return;
   }
+  const double work =
+      static_cast<double>(first.m) * static_cast<double>(first.n) * static_cast<double>(first.k);
   const int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(kTileWork / std::max(work, 1.0)));
   if constexpr (kGroup<T> == 1)
-    if (plan) {
+    if (plan && !mirrored) {
       const Plan<T> in_place = is_copied(first) ? Plan<T>(with_copied(first)) : *plan;
       if (is_one_block(first, in_place)) return run_blocks(first, in_place, offsets, grain);
     }

@@ -8,6 +8,7 @@
 #include "cpu/kernels/levels/spans.h"
 #include "cpu/kernels/table.h"
 #include "engine/bookkeeping.h"
+#include "ops/bitwise.h"
 #include "ops/elementwise_list.h"
 
 namespace retrograd::inline v0::cpu {
@@ -32,6 +33,7 @@ void add_elementwise_kernels(KernelTable& table) {
       [&]<class Op, class List>() { add_op<Op, List>(table, &ops::info<Op>); });
   ops::ActivationPartOps::for_each(
       [&]<class Op>() { add_op<Op, ops::ActivationPartOps>(table, &ops::info<Op>); });
+  ops::BitwiseOps::for_each([&]<class Op>() { add_op<Op, ops::BitwiseOps>(table, &ops::info<Op>); });
   add_op<ops::Add, ops::ArithmeticOps>(table, &ops::accumulate);
 }
 

@@ -24,7 +24,19 @@
   X(sort)                  \
   X(linalg)                \
   X(determinants)          \
+  X(spectral)              \
+  X(decompose)             \
+  X(cross)                 \
   X(pooling)               \
   X(interpolate)           \
   X(optimizers)            \
-  X(total_norm)
+  X(total_norm)            \
+  X(cumulative)            \
+  X(order_statistics)      \
+  X(search)                \
+  X(counts)                \
+  X(distances)             \
+  X(grid_sample)           \
+  X(embedding_bag)         \
+  X(margin_losses)         \
+  X(ctc_loss)

@@ -1,9 +1,8 @@
 // Kernels of ops that read and write at positions held by another tensor, element by element: gather,
-// scatter, masked_fill, FlatIndex.
+// scatter, masked_fill, FlatIndex; and isin, which searches sorted values.
 //
-// gather and scatter go along lines: the elements of a dim, for one choice of the other dims; lines never
-// meet, so they run in parallel and each one in order. Every index is checked before anything is written. Ops
-// on whole entries are in cpu/kernels/index_entries.cc.
+// gather and scatter go along lines (cpu/kernels/index_lines.h). Every index is checked before anything is written. Ops
+// on whole entries are in cpu/kernels/index_entries.cc, scatter_reduce in scatter_reduce.cc.
 #include "cpu/kernels/index.h"
 
 #include <algorithm>
@@ -11,10 +10,12 @@
 
 #include <fmt/format.h>
 
+#include "cpu/kernels/index_lines.h"
 #include "cpu/kernels/layout.h"
 #include "cpu/parallel.h"
+#include "ops/index_functions.h"
 #include "ops/index_ops.h"
-#include "ops/indexing.h"
+#include "ops/sorted_search.h"
 
 namespace retrograd::inline v0::cpu {
 
@@ -38,58 +39,6 @@ void check_range(const Call& call, const TensorImpl& index, int64_t size) {
 }
 
 namespace {
-
-// ---- lines --------------------------------------------------------------------------------------------------------
-
-constexpr int64_t kTogether = 16;  // lines that lie side by side
-
-// The lines of `index` along a dim, and of two tensors next to it. Lines that are adjacent in all three, such as the
-// columns of matrices, are processed together: one by one, each would touch all cache lines of its neighbours.
-class Lines {
- public:
-  Lines(const TensorImpl& index, int64_t dim, const TensorImpl& a, const TensorImpl& b)
-      : index_(index), a_(a), b_(b), dim_(static_cast<int>(dim)), last_(index.rank() - 1) {
-    length_ = index.shape()[dim_].raw();
-    count_ = length_ > 0 ? index.numel().raw() / length_ : 0;
-    if (last_ == dim_ || index.strides()[last_] != 1 || a.strides()[last_] != 1 || b.strides()[last_] != 1)
-      return;
-    width_ = index.shape()[last_].raw();
-    together_ = std::min(width_, kTogether);
-  }
-
-  /// Calls f(index offset, a's offset, b's offset, lines) for the first elements of neighbouring lines, in
-  /// parallel.
-  template <class F>
-  void run(const F& f) const {
-    const int64_t pieces = (width_ + together_ - 1) / together_, work = length_ * together_;
-    parallel_range(count_ / width_ * pieces, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(1, work)),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t task = begin; task < end; ++task) {
-                       const int64_t skip = task % pieces * together_;
-                       place(task / pieces * width_ + skip, std::min(together_, width_ - skip), f);
-                     }
-                   });
-  }
-
- private:
-  template <class F>
-  void place(int64_t line, int64_t lines, const F& f) const {
-    int64_t at_index = 0, at_a = 0, at_b = 0;
-    for (int d = last_; d >= 0; --d) {
-      if (d == dim_) continue;
-      const int64_t size = index_.shape()[d].raw(), i = line % size;
-      line /= size;
-      at_index += i * index_.strides()[d];
-      at_a += i * a_.strides()[d];
-      at_b += i * b_.strides()[d];
-    }
-    f(at_index, at_a, at_b, lines);
-  }
-
-  const TensorImpl &index_, &a_, &b_;
-  int dim_, last_;
-  int64_t length_, count_, width_ = 1, together_ = 1;
-};
 
 void gather_lines(const Call& call, TensorImpl* const* outputs) {
   const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
@@ -118,22 +67,10 @@ void gather_lines(const Call& call, TensorImpl* const* outputs) {
 // out is a row-major copy of x; src elements go to their places in it through put(to, value).
 template <class T, class Put>
 void scatter_lines(const TensorImpl& index, int64_t dim, const TensorImpl& src, TensorImpl& out, Put&& put) {
-  if (index.numel().raw() == 0) return;
-  const int d = static_cast<int>(dim);
-  const int64_t length = index.shape()[d].raw(), step = index.strides()[d], out_step = out.strides()[d],
-                src_step = src.strides()[d];
   T* to = static_cast<T*>(out.data());
   const T* from = static_cast<const T*>(src.data());
-  Lines(index, dim, src, out).run([&](int64_t at_index, int64_t at_src, int64_t at_out, int64_t lines) {
-    const int64_t* p = positions(index) + at_index;
-    if (lines == 1)
-      for (int64_t i = 0; i < length; ++i)
-        put(to[at_out + p[i * step] * out_step], from[at_src + i * src_step]);
-    else
-      for (int64_t i = 0; i < length; ++i)
-        for (int64_t k = 0; k < lines; ++k)
-          put(to[at_out + p[i * step + k] * out_step + k], from[at_src + i * src_step + k]);
-  });
+  for_each_target(index, static_cast<int>(dim), src, out,
+                  [&](int64_t place, int64_t element) { put(to[place], from[element]); });
 }
 
 // A tensor of the shape of `like` that shows one number everywhere.
@@ -249,6 +186,22 @@ void flat_index(const Call& call, TensorImpl* const* outputs) {
   }
 }
 
+void is_in(const Call& call, TensorImpl* const* outputs) {
+  const bool invert = call.attrs_as<ops::IsIn::Attrs>().invert;
+  const ScalarType compute = compute_type(call.operands[0]->dtype());
+  const LocalCopy x(call.operands[0], compute), sorted(call.operands[1], compute);
+  if (measuring()) return;
+  const int64_t count = sorted->numel().raw();
+  bool* const to = static_cast<bool*>(outputs[0]->data());
+  dispatch_compute(compute, [&]<class V>(std::type_identity<V>) {
+    const V *from = x.values<V>(), *values = sorted.values<V>();
+    parallel_range(x->numel().raw(), kIndexGrain / 8, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        to[i] = ops::is_among([values](int64_t at) { return values[at]; }, count, from[i]) != invert;
+    });
+  });
+}
+
 }  // namespace
 
 void add_index_kernels(KernelTable& table) {
@@ -258,6 +211,8 @@ void add_index_kernels(KernelTable& table) {
   table.set(&ops::info<ops::ScatterAdd>, scatter_add, KernelTable::kScratch);
   table.set(&ops::info<ops::MaskedFill>, masked_fill, KernelTable::kScratch);
   table.set(&ops::info<ops::FlatIndex>, flat_index, KernelTable::kScratch);
+  table.set(&ops::info<ops::IsIn>, is_in, KernelTable::kScratch);
+  add_scatter_reduce_kernel(table);
 }
 
 }  // namespace retrograd::cpu

@@ -1,5 +1,5 @@
-// The common part of the kernels of ops with positions: cpu/kernels/index.cc, for single elements, index_entries.cc,
-// for whole entries of a dim, and padding.cc.
+// The common part of the kernels of ops with positions: cpu/kernels/index.cc and scatter_reduce.cc, for single
+// elements, index_entries.cc, for whole entries of a dim, and padding.cc.
 //
 // Positions are int64 and are checked, all of them, before anything is written. Elements are moved as unsigned
 // integers of their width, since most of these ops do not depend on values; those that add use Accumulator<T>.
@@ -35,5 +35,6 @@ template <class T>
 using Accumulator = std::conditional_t<is_floating(dtype_of<T>()) && sizeof(T) < 4, float, T>;
 
 void add_entry_kernels(KernelTable& table);
+void add_scatter_reduce_kernel(KernelTable& table);
 
 }  // namespace retrograd::cpu

@@ -90,20 +90,22 @@ void with_factor_type(ScalarType type, F&& f) {
 }
 
 // The result of a product, in the compute type, and then in its own. Products of bfloat16 factors are rounded as they
-// are computed; then there are sums only for a k of several parts.
+// are computed; then there are sums only for a k of several parts, or where the sums start from something.
 class Result {
  public:
-  Result(TensorImpl& out, ScalarType factors, int64_t k)
+  Result(TensorImpl& out, ScalarType factors, int64_t k, bool starts = false)
       : rounded_(factors == kBFloat16 && k > 0 && out.is_contiguous() ? &out : nullptr) {
     if (!rounded_)
       whole_.emplace(out, compute_type(out.dtype()));
-    else if (sums_in_parts(k))
+    else if (starts || sums_in_parts(k))
       sums_.emplace(kFloat32, out.shape());
   }
+  /// Null if there are none.
+  TensorImpl* sums_tensor() const { return whole_ ? &**whole_ : sums_ ? &**sums_ : nullptr; }
   template <class Sum>
   Sum* sums() const {
-    if (whole_) return static_cast<Sum*>((**whole_).data());
-    return sums_ ? static_cast<Sum*>((*sums_)->data()) : nullptr;
+    TensorImpl* const sums = sums_tensor();
+    return sums ? static_cast<Sum*>(sums->data()) : nullptr;
   }
   BFloat16* rounded() const { return rounded_ ? static_cast<BFloat16*>(rounded_->data()) : nullptr; }
   void finish() const {
@@ -174,38 +176,41 @@ void dot_kernel(const Call& call, TensorImpl* const* outputs) {
   result.finish();
 }
 
-// out = beta * start.
-void scaled_copy(const TensorImpl& start, Scalar beta, TensorImpl& out) {
-  if (measuring()) return;
-  convert_copy(start, out);
-  if (beta == Scalar(1)) return;
-  dispatch_compute(out.dtype(), [&]<class T>(std::type_identity<T>) {
-    const T factor =
-        std::is_same_v<T, int64_t> ? static_cast<T>(beta.to_int()) : static_cast<T>(beta.to_double());
-    T* x = static_cast<T*>(out.data());
-    parallel_range(out.numel().raw(), kRowGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) x[i] *= factor;
-    });
+// out = beta * start; out is contiguous.
+template <class T>
+void scaled_copy(const TensorImpl& start, T beta, TensorImpl& out) {
+  const bool in_place = !start.is_contiguous();
+  if (in_place) convert_copy(start, out);
+  const auto load = convert_table<T>().load[static_cast<int>(start.dtype())];
+  const char* const from = static_cast<const char*>(start.data());
+  const int64_t size = static_cast<int64_t>(element_size(start.dtype()));
+  T* const to = static_cast<T*>(out.data());
+  parallel_range(out.numel().raw(), kRowGrain, [&](int64_t begin, int64_t end) {
+    if (!in_place) load(from + begin * size, 1, end - begin, to + begin);
+    if (beta == T(1)) return;
+    for (int64_t i = begin; i < end; ++i) to[i] *= beta;
   });
 }
 
 void add_product_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::AddProduct::Attrs>();
-  const ScalarType type = compute_type(outputs[0]->dtype());
-  const LocalResult result(*outputs[0], type);
-  const bool starts = !(attrs.beta == Scalar(0));
-  if (starts) scaled_copy(*call.operands[0], attrs.beta, *result);
   const ScalarType factors = factor_type(*call.operands[1], *call.operands[2]);
   Factor a(*call.operands[1], factors);
   const Factor b(*call.operands[2], factors);
   if (!measuring() && attrs.alpha == Scalar(0))
     a.columns = 0;  // no product at all: a nan in it plays no role
+  const bool starts = !(attrs.beta == Scalar(0));
+  const Result result(*outputs[0], factors, a.columns, starts);
   with_factor_type(factors, [&]<class T>(std::type_identity<T>) {
     using Sum = typename Gemm<T>::Sum;
+    const auto number = [](Scalar x) {
+      return std::is_same_v<Sum, int64_t> ? static_cast<Sum>(x.to_int()) : static_cast<Sum>(x.to_double());
+    };
+    if (starts && !measuring()) scaled_copy(*call.operands[0], number(attrs.beta), *result.sums_tensor());
     Gemm<T> product{};
-    product.c = static_cast<Sum*>(result->data());
-    product.alpha = std::is_same_v<T, int64_t> ? static_cast<Sum>(attrs.alpha.to_int())
-                                               : static_cast<Sum>(attrs.alpha.to_double());
+    product.c = result.sums<Sum>();
+    product.rounded = result.rounded();
+    product.alpha = number(attrs.alpha);
     product.accumulate = starts;
     multiply(a, b, product);
   });

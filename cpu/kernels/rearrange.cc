@@ -1,4 +1,5 @@
-// Kernels of ops that move elements: flip, tril, triu, copy, and the transposes of views (ops/views.h).
+// Kernels of ops that move elements: flip, tril, triu, copy, the transposes of views (ops/views.h), and copies with a
+// view replaced (ops/view_scatter.h).
 //
 // A region is a cell that shows part of another's memory. Flip copies from one with negative strides, a
 // view's transpose into one that the view op itself lays out. Where elements of a region overlap, they are
@@ -13,7 +14,7 @@
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "ops/copy.h"
-#include "ops/views.h"
+#include "ops/view_scatter.h"
 
 namespace retrograd::inline v0::cpu {
 namespace {
@@ -43,13 +44,14 @@ void triangle(const Call& call, TensorImpl& out, bool upper) {
   const int64_t n = out.numel().raw(), item = static_cast<int64_t>(element_size(out.dtype()));
   if (n == 0) return;
   char* data = static_cast<char*>(out.data());
-  parallel_range(n / columns, std::max<int64_t>(1, kRearrangeGrain / columns), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t edge = std::clamp<int64_t>(r % rows + diagonal + (upper ? 0 : 1), 0, columns);
-      const int64_t from = upper ? 0 : edge, to = upper ? edge : columns;
-      std::memset(data + (r * columns + from) * item, 0, static_cast<size_t>((to - from) * item));
-    }
-  });
+  parallel_range(
+      n / columns, std::max<int64_t>(1, kRearrangeGrain / columns), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+          const int64_t edge = std::clamp<int64_t>(r % rows + diagonal + (upper ? 0 : 1), 0, columns);
+          const int64_t from = upper ? 0 : edge, to = upper ? edge : columns;
+          std::memset(data + (r * columns + from) * item, 0, static_cast<size_t>((to - from) * item));
+        }
+      });
 }
 
 void tril(const Call& call, TensorImpl* const* outputs) { triangle(call, *outputs[0], false); }
@@ -99,17 +101,30 @@ void put(TensorImpl& g, TensorImpl& out, TensorImpl& region) {
   convert_copy(*wide_out, out);
 }
 
+// The elements of the output that view V shows.
 template <class V>
-void transposed(const Call& call, TensorImpl* const* outputs) {
+RefPtr<TensorImpl> region_of(const Call& call, typename V::Attrs& attrs, TensorImpl* const* outputs) {
   RefPtr<TensorImpl> region = TensorImpl::make();
-  const Call view{
-      &ops::info<V>, {outputs, 1}, &call.attrs_as<typename ops::Transposed<V>::Attrs>().view, call.where, 1};
+  const Call view{&ops::info<V>, {outputs, 1}, &attrs, call.where, 1};
   TensorImpl* cell = region.get();
   V::infer(view, &cell);
-  if constexpr (std::is_same_v<V, ops::AsStrided>)
-    ops::check_inside(call, view.attrs_as<ops::Geometry>(), outputs[0]->shape());
+  if constexpr (std::is_same_v<V, ops::AsStrided>) ops::check_inside(call, attrs, outputs[0]->shape());
   V::layout(view, *region);
-  put(*call.operands[0], *outputs[0], *region);
+  return region;
+}
+
+template <class V>
+void transposed(const Call& call, TensorImpl* const* outputs) {
+  auto& attrs = call.attrs_as<typename ops::Transposed<V>::Attrs>().view;
+  put(*call.operands[0], *outputs[0], *region_of<V>(call, attrs, outputs));
+}
+
+template <class V>
+void view_scatter(const Call& call, TensorImpl* const* outputs) {
+  const RefPtr<TensorImpl> region = region_of<V>(call, call.attrs_as<typename V::Attrs>(), outputs);
+  convert_copy(*call.operands[0], *outputs[0]);
+  region->set_storage(outputs[0]->storage());
+  convert_copy(*call.operands[1], *region);
 }
 
 void as_strided_scatter(const Call& call, TensorImpl* const* outputs) {
@@ -152,6 +167,9 @@ void add_rearrange_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Transposed<ops::Diagonal>>, transposed<ops::Diagonal>, KernelTable::kScratch);
   table.set(&ops::info<ops::Transposed<ops::Unfold>>, transposed<ops::Unfold>, KernelTable::kScratch);
   table.set(&ops::info<ops::Transposed<ops::AsStrided>>, transposed<ops::AsStrided>, KernelTable::kScratch);
+  table.set(&ops::info<ops::SliceScatter>, view_scatter<ops::Slice>);
+  table.set(&ops::info<ops::SelectScatter>, view_scatter<ops::Select>);
+  table.set(&ops::info<ops::DiagonalScatter>, view_scatter<ops::Diagonal>);
   table.set(&ops::info<ops::AsStridedScatter>, as_strided_scatter, KernelTable::kScratch);
 }
 

@@ -36,6 +36,9 @@ constexpr std::string_view header_of() {
   if constexpr (std::is_same_v<List, ops::ComparisonOps>) return "ops/comparison.h";
   if constexpr (std::is_same_v<List, ops::TernaryOps>) return "ops/ternary.h";
   if constexpr (std::is_same_v<List, ops::LossOps>) return "ops/losses.h";
+  if constexpr (std::is_same_v<List, ops::SpecialOps>) return "ops/special.h";
+  if constexpr (std::is_same_v<List, ops::FloatOps>) return "ops/float_ops.h";
+  if constexpr (std::is_same_v<List, ops::ShrinkageOps>) return "ops/shrinkage.h";
 }
 
 using Formulas = std::unordered_map<const OpInfo*, Formula>;

@@ -14,15 +14,11 @@
 namespace retrograd::inline v0::cuda {
 namespace {
 
-int64_t bytes_of(const TensorImpl& x) {
-  return x.numel().raw() * static_cast<int64_t>(element_size(x.dtype()));
-}
-
 void copy_kernel(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& from = *call.operands[0];
   TensorImpl& to = *outputs[0];
   if (from.dtype() == to.dtype() && from.is_contiguous() && to.is_contiguous())
-    return Gpu::current().copy(to.data(), from.data(), bytes_of(to));
+    return Gpu::current().copy(to.data(), from.data(), bytes_of(to.type()));
   convert_copy(from, to);
 }
 
@@ -38,7 +34,7 @@ void to_device_kernel(const Call& call, TensorImpl* const* outputs) {
   TensorImpl& to = *outputs[0];
   RG_ASSERT(from.is_contiguous() && to.is_contiguous());
   Gpu& here = Gpu::current();
-  const int64_t bytes = bytes_of(to);
+  const int64_t bytes = bytes_of(to.type());
   if (from.device() == kCPU) return here.upload(to.data(), from.data(), bytes);
   if (to.device() == kCPU) return here.download(to.data(), from.data(), bytes);
   if (from.device().index == here.index()) return here.copy(to.data(), from.data(), bytes);

@@ -8,6 +8,7 @@
 #include "cuda/kernels/table.h"
 #include "engine/bookkeeping.h"
 #include "engine/each_field.h"
+#include "ops/bitwise.h"
 #include "ops/elementwise_list.h"
 #include "ops/shape_ops.h"
 
@@ -113,6 +114,10 @@ const ElementwiseRow* family(const ElementwiseLaunchers& all) {
   if constexpr (std::is_same_v<List, ops::ComparisonOps>) return all.comparison;
   if constexpr (std::is_same_v<List, ops::TernaryOps>) return all.ternary;
   if constexpr (std::is_same_v<List, ops::LossOps>) return all.losses;
+  if constexpr (std::is_same_v<List, ops::SpecialOps>) return all.special;
+  if constexpr (std::is_same_v<List, ops::FloatOps>) return all.floats;
+  if constexpr (std::is_same_v<List, ops::BitwiseOps>) return all.bitwise;
+  if constexpr (std::is_same_v<List, ops::ShrinkageOps>) return all.shrinkage;
 }
 
 // As in PyTorch, the values of a tensor of divisors are not checked: on a device an integer divided by 0 gives 0.
@@ -170,6 +175,8 @@ void fill(const Call& call, TensorImpl& output, Scalar value) {
 void add_elementwise_kernels(KernelTable& table) {
   ops::ElementwiseFamilies::for_each(
       [&]<class Op, class List>() { table.set(&ops::info<Op>, elementwise_kernel<Op, List>); });
+  ops::BitwiseOps::for_each(
+      [&]<class Op>() { table.set(&ops::info<Op>, elementwise_kernel<Op, ops::BitwiseOps>); });
   table.set(&ops::accumulate, elementwise_kernel<ops::Add, ops::ArithmeticOps>);
 }
 

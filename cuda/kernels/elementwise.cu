@@ -6,8 +6,12 @@
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
+#include "ops/bitwise.h"
 #include "ops/comparison.h"
+#include "ops/float_ops.h"
 #include "ops/losses.h"
+#include "ops/shrinkage.h"
+#include "ops/special.h"
 #include "ops/ternary.h"
 #include "ops/unary.h"
 
@@ -23,7 +27,11 @@ void add_elementwise_launchers(Launchers& all) {
                                         .binary = rows<ops::BinaryOps>(),
                                         .comparison = rows<ops::ComparisonOps>(),
                                         .ternary = rows<ops::TernaryOps>(),
-                                        .losses = rows<ops::LossOps>()};
+                                        .losses = rows<ops::LossOps>(),
+                                        .special = rows<ops::SpecialOps>(),
+                                        .floats = rows<ops::FloatOps>(),
+                                        .bitwise = rows<ops::BitwiseOps>(),
+                                        .shrinkage = rows<ops::ShrinkageOps>()};
   all.elementwise = &own;
 }
 

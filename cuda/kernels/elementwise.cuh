@@ -120,14 +120,16 @@ void launch_any(const ElementwiseCall& call, StreamHandle stream) {
 template <class Op>
 constexpr ElementwiseRow row_of() {
   using Attrs = typename Op::Attrs;
-  ElementwiseRow row{std::is_same_v<Attrs, ops::NoAttrs> ? 0 : sizeof(Attrs),
-                     launch_direct<Op, float>,
-                     launch_direct<Op, double>,
-                     launch_direct<Op, Half>,
-                     launch_direct<Op, BFloat16>,
-                     launch_any<Op, float>,
-                     launch_any<Op, double>,
-                     nullptr};
+  ElementwiseRow row{};
+  if constexpr (!std::is_same_v<Attrs, ops::NoAttrs>) row.attrs_size = sizeof(Attrs);
+  if constexpr (!requires { Op::integers_only; }) {
+    row.direct_f32 = launch_direct<Op, float>;
+    row.direct_f64 = launch_direct<Op, double>;
+    row.direct_f16 = launch_direct<Op, Half>;
+    row.direct_bf16 = launch_direct<Op, BFloat16>;
+    row.any_f32 = launch_any<Op, float>;
+    row.any_f64 = launch_any<Op, double>;
+  }
   if constexpr (Op::integers) row.any_i64 = launch_any<Op, int64_t>;
   return row;
 }

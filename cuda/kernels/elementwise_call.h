@@ -44,7 +44,8 @@ struct ElementwiseRow {
 
 /// A row per op of ops::ArithmeticOps, ops::UnaryOps and so on, in the order of the list.
 struct ElementwiseLaunchers {
-  const ElementwiseRow *arithmetic, *unary, *activations, *binary, *comparison, *ternary, *losses;
+  const ElementwiseRow *arithmetic, *unary, *activations, *binary, *comparison, *ternary, *losses, *special,
+      *floats, *bitwise, *shrinkage;
 };
 
 }  // namespace retrograd::cuda

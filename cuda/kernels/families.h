@@ -19,6 +19,7 @@
   X(scan, ScanRow)                     \
   X(random, RandomLaunchers)           \
   X(sampling, SamplingLaunchers)       \
+  X(range, RangeLaunchers)             \
   X(rearrange, RearrangeLaunchers)     \
   X(index, IndexLaunchers)             \
   X(sort, SortLaunchers)               \
@@ -28,4 +29,5 @@
   X(recurrent, RecurrentLaunchers)     \
   X(convolution, ConvolutionRow)       \
   X(grids, GridRow)                    \
+  X(grid_sample, GridSampleLaunchers)  \
   X(linalg, LinalgLaunchers)

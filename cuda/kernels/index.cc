@@ -15,9 +15,10 @@
 #include "cuda/scratch.h"
 #include "ops/elementwise_list.h"
 #include "ops/embedding.h"
+#include "ops/index_functions.h"
 #include "ops/index_ops.h"
-#include "ops/indexing.h"
-#include "ops/views.h"
+#include "ops/scatter_reduce.h"
+#include "ops/view_scatter.h"
 
 namespace retrograd::inline v0::cuda {
 namespace {
@@ -117,9 +118,31 @@ void flat_index(const Call& call, TensorImpl* const* outputs) {
   }
 }
 
+void is_in(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl &x = *call.operands[0], &sorted = *call.operands[1];
+  IsInCall c;
+  for (int d = 0; d < x.rank(); ++d) c.dims.add(x.shape()[d].raw(), {x.strides()[d]});
+  c.dims.finish();
+  if (c.dims.numel == 0) return;
+  c.x = x.data();
+  c.sorted = sorted.data();
+  c.out = static_cast<bool*>(outputs[0]->data());
+  c.element = static_cast<Element>(x.dtype());
+  c.count = sorted.shape()[0].raw();
+  c.step = sorted.strides()[0];
+  c.invert = call.attrs_as<ops::IsIn::Attrs>().invert;
+  Gpu& gpu = Gpu::current();
+  const IndexLaunchers& all = *gpu.launchers().index;
+  const ScalarType type = compute_type(x.dtype());
+  (type == kFloat32   ? all.is_in_f32
+   : type == kFloat64 ? all.is_in_f64
+                      : all.is_in_i64)(c, gpu.compute().handle());
+  gpu.launched(call.op->name);
+}
+
 // ---- writing ----------------------------------------------------------------------------------------------
 
-enum class Put { write, add, mean };
+enum class Put { write, reduce };
 
 // A call that writes parts of `src` into `out`, whose other values are there already. The functions that fill it in
 // specify which dims are positions.
@@ -127,6 +150,7 @@ struct Putting {
   TargetCall to;
   PutCall put;
   bool is_single = false;  // no target can occur twice
+  bool is_double = false;  // floating elements are reduced in double
 
   Putting(TensorImpl& out, const TensorImpl* src) {
     put.out = out.data();
@@ -147,7 +171,7 @@ struct Putting {
     Gpu& gpu = Gpu::current();
     gpu.launchers().index->target(to, gpu.compute().handle());
     gpu.launched(call.op->name);
-    how == Put::write ? write(call, gpu) : add(call, gpu, how);
+    how == Put::write ? write(call, gpu) : reduce(call, gpu);
     gpu.launched(call.op->name);
   }
 
@@ -161,7 +185,7 @@ struct Putting {
     gpu.launchers().index->write(put, gpu.compute().handle());
   }
 
-  void add(const Call& call, Gpu& gpu, Put how) {
+  void reduce(const Call& call, Gpu& gpu) {
     const int64_t n = put.positions.numel;
     std::optional<Scratch> order;
     if (!is_single) {
@@ -169,12 +193,11 @@ struct Putting {
       sort_places(call, put.target, n, put.targets, sorted);
       put.order = sorted;
     }
-    put.mean = how == Put::mean;
     const IndexLaunchers& all = *gpu.launchers().index;
     const ScalarType type = compute_type(static_cast<ScalarType>(put.element));
-    (type == kFloat32   ? all.add_f32
-     : type == kFloat64 ? all.add_f64
-                        : all.add_i64)(put, gpu.compute().handle());
+    (type == kInt64                  ? all.reduce_i64
+     : type == kFloat64 || is_double ? all.reduce_f64
+                                     : all.reduce_f32)(put, gpu.compute().handle());
   }
 };
 
@@ -234,7 +257,18 @@ void scatter_add(const Call& call, TensorImpl* const* outputs) {
   const int dim = static_cast<int>(call.attrs_as<ops::DimAttrs>().dim);
   convert_copy(*call.operands[0], *outputs[0]);
   if (call.operands[1]->numel().raw() == 0) return;
-  elements(call, *outputs[0], *call.operands[1], dim, call.operands[2]).run(call, Put::add);
+  elements(call, *outputs[0], *call.operands[1], dim, call.operands[2]).run(call, Put::reduce);
+}
+
+void scatter_reduce(const Call& call, TensorImpl* const* outputs) {
+  const ops::ScatterReduce::Attrs& a = call.attrs_as<ops::ScatterReduce::Attrs>();
+  convert_copy(*call.operands[0], *outputs[0]);
+  if (call.operands[1]->numel().raw() == 0) return;
+  Putting p = elements(call, *outputs[0], *call.operands[1], static_cast<int>(a.dim), call.operands[2]);
+  p.put.how = a.how();
+  p.put.include_self = a.include_self;
+  p.is_double = true;
+  p.run(call, Put::reduce);
 }
 
 template <Put how>
@@ -247,7 +281,7 @@ void put_entries(const Call& call, TensorImpl* const* outputs) {
 void index_select_backward(const Call& call, TensorImpl* const* outputs) {
   const int dim = static_cast<int>(call.attrs_as<ops::IndexSelectBackward::Attrs>().dim);
   fill(call, *outputs[0], 0);
-  entries(call, *outputs[0], *call.operands[1], dim, *call.operands[0]).run(call, Put::add);
+  entries(call, *outputs[0], *call.operands[1], dim, *call.operands[0]).run(call, Put::reduce);
 }
 
 // g's rows written to the rows of `out` that the index selects.
@@ -261,6 +295,8 @@ Putting table_rows(const Call& call, TensorImpl& out, const TensorImpl& index, c
   p.to.entries = p.put.targets = out.shape()[0].raw();
   p.to.step = 1;
   p.to.skip = a.padding_idx;
+  p.put.include_self = false;
+  if (a.scale_grad_by_freq) p.put.how = ops::ScatterReduction::mean;
   p.put.unit = out.strides()[0];
   p.put.rest.add(out.shape()[1].raw(), {out.strides()[1], g.strides()[g.rank() - 1]});
   set_index(call, index, p.to);
@@ -270,8 +306,7 @@ Putting table_rows(const Call& call, TensorImpl& out, const TensorImpl& index, c
 void embedding_backward(const Call& call, TensorImpl* const* outputs) {
   const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingBackward::Attrs>().embedding;
   fill(call, *outputs[0], 0);
-  table_rows(call, *outputs[0], *call.operands[0], *call.operands[1], a)
-      .run(call, a.scale_grad_by_freq ? Put::mean : Put::add);
+  table_rows(call, *outputs[0], *call.operands[0], *call.operands[1], a).run(call, Put::reduce);
 }
 
 // x + 0, as where no row is added, and then the sums.
@@ -285,7 +320,7 @@ void embedding_add(const Call& call, TensorImpl* const* outputs) {
       Gpu::current().launchers().elementwise->arithmetic[ops::index_of<ops::Add, ops::ArithmeticOps>]);
   Putting p = table_rows(call, out, *call.operands[1], *call.operands[2], a);
   p.put.apart = true;
-  p.run(call, a.scale_grad_by_freq ? Put::mean : Put::add);
+  p.run(call, Put::reduce);
 }
 
 // `where(mask, value, x)`.
@@ -300,19 +335,25 @@ void masked_fill(const Call& call, TensorImpl* const* outputs) {
 
 // ---- transposes of views ----------------------------------------------------------------------------------
 
+// The elements of the output that view V shows.
+template <class V>
+RefPtr<TensorImpl> region_of(const Call& call, typename V::Attrs& attrs, TensorImpl* const* outputs) {
+  RefPtr<TensorImpl> region = TensorImpl::make();
+  const Call view{&ops::info<V>, {outputs, 1}, &attrs, call.where, 1};
+  TensorImpl* cell = region.get();
+  V::infer(view, &cell);
+  if constexpr (std::is_same_v<V, ops::AsStrided>) ops::check_inside(call, attrs, outputs[0]->shape());
+  V::layout(view, *region);
+  region->set_storage(outputs[0]->storage());
+  return region;
+}
+
 template <class V>
 void transposed(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& g = *call.operands[0];
   TensorImpl& out = *outputs[0];
-  const RefPtr<TensorImpl> region = TensorImpl::make();
-  const Call view{
-      &ops::info<V>, {outputs, 1}, &call.attrs_as<typename ops::Transposed<V>::Attrs>().view, call.where, 1};
-  TensorImpl* cell = region.get();
-  V::infer(view, &cell);
-  if constexpr (std::is_same_v<V, ops::AsStrided>)
-    ops::check_inside(call, view.attrs_as<ops::Geometry>(), out.shape());
-  V::layout(view, *region);
-  region->set_storage(out.storage());
+  const RefPtr<TensorImpl> region =
+      region_of<V>(call, call.attrs_as<typename ops::Transposed<V>::Attrs>().view, outputs);
   fill(call, out, 0);
   if (region->numel().raw() == 0) return;
   if (cpu::is_injective(*region)) return convert_copy(g, *region);
@@ -323,7 +364,14 @@ void transposed(const Call& call, TensorImpl* const* outputs) {
     p.put.positions.add(region->shape()[d].raw(), {g.strides()[d]});
   }
   p.put.targets = out.numel().raw();
-  p.run(call, Put::add);
+  p.run(call, Put::reduce);
+}
+
+template <class V>
+void view_scatter(const Call& call, TensorImpl* const* outputs) {
+  const RefPtr<TensorImpl> region = region_of<V>(call, call.attrs_as<typename V::Attrs>(), outputs);
+  convert_copy(*call.operands[0], *outputs[0]);
+  convert_copy(*call.operands[1], *region);
 }
 
 // The base in the layout of its memory, in temporary memory unless it is row-major; the view's elements are replaced
@@ -365,7 +413,9 @@ void add_index_kernels(KernelTable& table) {
   table.set(&ops::info<ops::FlatIndex>, flat_index);
   table.set(&ops::info<ops::Scatter>, scatter);
   table.set(&ops::info<ops::ScatterAdd>, scatter_add);
-  table.set(&ops::info<ops::IndexAdd>, put_entries<Put::add>);
+  table.set(&ops::info<ops::ScatterReduce>, scatter_reduce);
+  table.set(&ops::info<ops::IsIn>, is_in);
+  table.set(&ops::info<ops::IndexAdd>, put_entries<Put::reduce>);
   table.set(&ops::info<ops::IndexCopy>, put_entries<Put::write>);
   table.set(&ops::info<ops::IndexSelectBackward>, index_select_backward);
   table.set(&ops::info<ops::EmbeddingBackward>, embedding_backward);
@@ -376,6 +426,9 @@ void add_index_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Transposed<ops::Diagonal>>, transposed<ops::Diagonal>);
   table.set(&ops::info<ops::Transposed<ops::Unfold>>, transposed<ops::Unfold>);
   table.set(&ops::info<ops::Transposed<ops::AsStrided>>, transposed<ops::AsStrided>);
+  table.set(&ops::info<ops::SliceScatter>, view_scatter<ops::Slice>);
+  table.set(&ops::info<ops::SelectScatter>, view_scatter<ops::Select>);
+  table.set(&ops::info<ops::DiagonalScatter>, view_scatter<ops::Diagonal>);
   table.set(&ops::info<ops::AsStridedScatter>, as_strided_scatter);
 }
 

@@ -1,6 +1,6 @@
 // Kernels that read and write at positions in a tensor: see cuda/kernels/index_call.h. An index out of range reads as
 // zero, writes nothing and is recorded (cuda/faults.h). The thread whose position is the first of its target does all
-// additions, in order; floats are never added by atomics. The maximum of integers, which is independent of order,
+// reductions, in order; floats are never added by atomics. The maximum of integers, which is independent of order,
 // determines which of several positions writes last.
 #include "cuda/kernels/index_call.h"
 
@@ -9,6 +9,7 @@
 // Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/grid.h"
 #include "cuda/kernels/note.h"
+#include "ops/sorted_search.h"
 
 namespace retrograd::inline v0::cuda::RG_TARGET {
 namespace {
@@ -131,7 +132,7 @@ void launch_write(const PutCall& call, StreamHandle stream) {
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads) add_kernel(const PutCall call, const PutGrid grid) {
+__global__ void __launch_bounds__(kThreads) reduce_kernel(const PutCall call, const PutGrid grid) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
     const int64_t first = grid.part(i), position = call.order ? call.order[first] : first,
@@ -140,31 +141,51 @@ __global__ void __launch_bounds__(kThreads) add_kernel(const PutCall call, const
     const Offsets<2> at(grid.rest, i - first * grid.rest.numel);
     const int64_t place = target * call.unit + at[0];
     const C before = load<C>(call.out, call.element, place);
-    C sum = call.apart ? C(0) : before;
+    C total = call.include_self ? before : ops::beginning<C>(call.how);
     int64_t p = first, next = position;
     do {
-      sum += load<C>(call.src, call.element, Offsets<1>(grid.positions, next)[0] + at[1]);
+      const int64_t part = Offsets<1>(grid.positions, next)[0] + at[1];
+      total = ops::with_element(total, load<C>(call.src, call.element, part), call.how);
       if (++p >= call.positions.numel || !call.order) break;
       next = call.order[p];
     } while (call.target[next] == target);
-    if (call.mean) sum /= static_cast<C>(p - first);
-    store<C>(call.out, call.element, place, sum);
-    if (call.apart)  // the stored value is the rounded sum
+    if (call.how == ops::ScatterReduction::mean) total = ops::mean_of(total, p - first + call.include_self);
+    store<C>(call.out, call.element, place, total);
+    if (call.apart)  // the stored value is the rounded result
       store<C>(call.out, call.element, place, before + load<C>(call.out, call.element, place));
   }
 }
 
 template <class C>
-void launch_add(const PutCall& call, StreamHandle stream) {
+void launch_reduce(const PutCall& call, StreamHandle stream) {
   const PutGrid grid = put_grid(call);
-  launch(add_kernel<C>, threads_for(grid.numel), stream, call, grid);
+  launch(reduce_kernel<C>, threads_for(grid.numel), stream, call, grid);
+}
+
+template <class C>
+__global__ void __launch_bounds__(kThreads) is_in_kernel(const IsInCall call, const StridedGrid<1> grid) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
+    const C value = load<C>(call.x, call.element, Offsets<1>(grid, i)[0]);
+    const auto at = [&call](int64_t k) { return load<C>(call.sorted, call.element, k * call.step); };
+    call.out[i] = ops::is_among(at, call.count, value) != call.invert;
+  }
+}
+
+template <class C>
+void launch_is_in(const IsInCall& call, StreamHandle stream) {
+  launch(is_in_kernel<C>, threads_for(call.dims.numel), stream, call, grid_of(call.dims));
 }
 
 }  // namespace
 
 void add_index_launchers(Launchers& all) {
-  static constexpr IndexLaunchers own{launch_gather,     launch_target,      launch_flat,        launch_write,
-                                      launch_add<float>, launch_add<double>, launch_add<int64_t>};
+  static constexpr IndexLaunchers own{
+      launch_gather,          launch_target,        launch_flat,
+      launch_write,           launch_reduce<float>, launch_reduce<double>,
+      launch_reduce<int64_t>, launch_is_in<float>,  launch_is_in<double>,
+      launch_is_in<int64_t>,
+  };
   all.index = &own;
 }
 

@@ -118,6 +118,7 @@ void add_linalg_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Cholesky>, cholesky_kernel);
   table.set(&ops::info<ops::SolveTriangular>, solve_triangular_kernel);
   add_determinants_kernels(table);
+  add_by_host_kernels(table);
 }
 
 bool is_by_solver(Gpu& gpu, const OpInfo& op, std::span<const TensorType> operands) {

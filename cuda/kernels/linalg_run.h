@@ -73,5 +73,6 @@ inline BatchMatrix turned(BatchMatrix m) {
 
 /// The rows of determinants.cc, which add_linalg_kernels adds.
 void add_determinants_kernels(KernelTable& table);
+void add_by_host_kernels(KernelTable& table);
 
 }  // namespace retrograd::cuda

@@ -10,6 +10,7 @@
 #include "cuda/kernels/splits.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
+#include "ops/cumulative.h"
 
 namespace retrograd::inline v0::cuda {
 namespace {
@@ -59,14 +60,23 @@ void scan_integers(const Call& call, const ScanCall& c, IntegerScan scan) {
   }
 }
 
+// Cumulative extremes and sums of exponentials have a dim only.
+template <ScanKind kind>
+ops::ScanAttrs attrs_of(const Call& call) {
+  if constexpr (gives_places(kind) || kind == ScanKind::logsumexp)
+    return {call.attrs_as<ops::DimAttrs>().dim};
+  else
+    return call.attrs_as<ops::ScanAttrs>();
+}
+
 template <ScanKind kind>
 void kernel(const Call& call, TensorImpl* const* outputs) {
-  const auto& attrs = call.attrs_as<ops::ScanAttrs>();
+  const ops::ScanAttrs attrs = attrs_of<kind>(call);
   const TensorImpl& y = *outputs[0];
   const uint64_t along = y.rank() ? uint64_t{1} << attrs.dim : 0;
   ScanCall c;
   c.x = row_side(*call.operands[0], along);
-  c.b = row_side(*call.operands.back(), along);
+  c.b = row_side(gives_places(kind) ? *outputs[1] : *call.operands.back(), along);
   c.y = row_side(y, along);
   c.reverse = attrs.reverse;
   c.exclusive = attrs.exclusive;
@@ -92,6 +102,9 @@ void add_scan_kernels(KernelTable& table) {
   table.set(&ops::info<ops::CumProd>, kernel<product>);
   table.set(&ops::info<ops::Recurrence>, kernel<recurrence>);
   table.set(&ops::info<ops::Shift>, kernel<shift>);
+  table.set(&ops::info<ops::CumMax>, kernel<largest>);
+  table.set(&ops::info<ops::CumMin>, kernel<smallest>);
+  table.set(&ops::info<ops::LogCumSumExp>, kernel<logsumexp>);
 }
 
 }  // namespace retrograd::cuda

@@ -2,6 +2,8 @@
 //
 //   sum         a          then b: a + b                    product   a          then b: a * b
 //   recurrence  y -> a y + b     then c, d: y -> c a y + (c b + d)
+//   largest     a value and its place: the later one unless it is less        smallest   the same
+//   logsumexp   the maximum m, and sum(exp(x - m)) without one element that is m (ops/reductions.h)
 //
 // A team processes its row in pieces: each thread combines the elements of a pack, the team combines packs in order
 // (CUB's scans over a warp or a block), and a second pass over the pack writes. If a row is split, a first kernel
@@ -16,6 +18,7 @@
 
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.cuh"
+#include "ops/reductions.h"
 // Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/library_scan.h"
 
@@ -33,8 +36,20 @@ template <class A>
 struct Two {
   A a, b;
 };
+template <class C>
+struct Extreme {
+  C value;
+  int64_t place;  // -1: of no element
+};
+struct Exponentials {
+  double value, second;
+};
 template <ScanKind kind, class C>
-using Step = std::conditional_t<kind == ScanKind::recurrence, Two<Accumulated<C>>, One<Accumulated<C>>>;
+using Step =
+    std::conditional_t<gives_places(kind), Extreme<C>,
+                       std::conditional_t<kind == ScanKind::logsumexp, Exponentials,
+                                          std::conditional_t<kind == ScanKind::recurrence,
+                                                             Two<Accumulated<C>>, One<Accumulated<C>>>>>;
 
 template <ScanKind kind, class C>
 RG_HD Step<kind, C> no_step() {
@@ -42,12 +57,27 @@ RG_HD Step<kind, C> no_step() {
   if constexpr (kind == ScanKind::sum) return {A(0)};
   if constexpr (kind == ScanKind::product) return {A(1)};
   if constexpr (kind == ScanKind::recurrence) return {A(1), A(0)};
+  if constexpr (gives_places(kind)) return {C(0), -1};
+  if constexpr (kind == ScanKind::logsumexp) return ops::nothing<ops::Reduction::logsumexp, Exponentials>();
+}
+/// Whether a later element is the extreme: if it is not beaten, or NaN.
+template <ScanKind kind, class C>
+RG_HD bool takes_over(const Extreme<C>& first, const Extreme<C>& then) {
+  if (first.place < 0 || then.place < 0) return then.place >= 0;
+  if (then.value != then.value) return true;
+  return kind == ScanKind::largest ? then.value >= first.value : then.value <= first.value;
 }
 template <ScanKind kind, class S>
 RG_HD S combined(const S& first, const S& then) {
   if constexpr (kind == ScanKind::sum) return {first.a + then.a};
   if constexpr (kind == ScanKind::product) return {first.a * then.a};
   if constexpr (kind == ScanKind::recurrence) return {first.a * then.a, then.a * first.b + then.b};
+  if constexpr (gives_places(kind)) return takes_over<kind>(first, then) ? then : first;
+  if constexpr (kind == ScanKind::logsumexp) {
+    S both = first;
+    ops::merge_exponentials(both, then);
+    return both;
+  }
 }
 /// The result of a scan after a step from the beginning of the row.
 template <class A>
@@ -58,11 +88,21 @@ template <class A>
 RG_HD A value_of(const Two<A>& s) {
   return s.b;
 }
+template <class C>
+RG_HD C value_of(const Extreme<C>& s) {
+  return s.value;
+}
+RG_HD inline double value_of(const Exponentials& s) { return ops::log_sum_exp_of(s); }
 
 // A row in the direction of the scan.
 template <ScanKind kind, class C>
+using SecondRows = StridedRows<std::conditional_t<gives_places(kind), int64_t, C>>;
+
+template <ScanKind kind, class C>
 struct Elements {
-  typename StridedRows<C>::Row x, b, y;
+  typename StridedRows<C>::Row x;
+  typename SecondRows<kind, C>::Row b;
+  typename StridedRows<C>::Row y;
   int64_t n;
   bool reverse;
 
@@ -73,6 +113,10 @@ struct Elements {
       // The factor between this element and the previous one in the direction of the scan; the first has none.
       const int64_t link = reverse ? at(i) + 1 : i;
       return {i == 0 ? A(0) : static_cast<A>(x.at(link)), static_cast<A>(b.at(at(i)))};
+    } else if constexpr (gives_places(kind)) {
+      return {x.at(at(i)), i};
+    } else if constexpr (kind == ScanKind::logsumexp) {
+      return {static_cast<double>(x.at(at(i))), 0};
     } else {
       return {static_cast<A>(x.at(at(i)))};
     }
@@ -81,7 +125,9 @@ struct Elements {
 
 template <ScanKind kind, class C>
 struct ScanSides {
-  StridedRows<C> x, b, y;
+  StridedRows<C> x;
+  SecondRows<kind, C> b;
+  StridedRows<C> y;
   bool reverse, exclusive;
   __device__ Elements<kind, C> row(int64_t r, int64_t n) const {
     return {x.row(r), b.row(r), y.row(r), n, reverse};
@@ -148,6 +194,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
       const S before = state;
       state = combined<kind>(state, row.step(i + k));
       row.y.put(row.at(i + k), static_cast<C>(value_of(exclusive ? before : state)));
+      if constexpr (gives_places(kind)) row.b.put(row.at(i + k), state.place);
     }
   });
 }
@@ -166,7 +213,8 @@ __global__ void __launch_bounds__(kThreads)
 template <ScanKind kind, class C>
 void launch_scan(const ScanCall& call, StreamHandle stream) {
   using Rows = StridedRows<C>;
-  const ScanSides<kind, C> sides{Rows(call.x), Rows(call.b), Rows(call.y), call.reverse, call.exclusive};
+  const ScanSides<kind, C> sides{Rows(call.x), SecondRows<kind, C>(call.b), Rows(call.y), call.reverse,
+                                 call.exclusive};
   const Shape3 shape = row_shape(call.cut);
   if constexpr (kind == ScanKind::shift) {
     launch(shift_kernel<C>, shape, stream, sides, call.cut);
@@ -238,8 +286,9 @@ constexpr ScanRow row_of() {
 
 void add_scan_launchers(Launchers& all) {
   using enum ScanKind;
-  static constexpr ScanRow rows[kScanKinds] = {row_of<sum>(), row_of<product>(), row_of<recurrence>(),
-                                               row_of<shift>()};
+  static constexpr ScanRow rows[kScanKinds] = {row_of<sum>(),      row_of<product>(), row_of<recurrence>(),
+                                               row_of<shift>(),    row_of<largest>(), row_of<smallest>(),
+                                               row_of<logsumexp>()};
   all.scan = rows;
 }
 

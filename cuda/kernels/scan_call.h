@@ -5,12 +5,13 @@
 
 namespace retrograd::inline v0::cuda {
 
-/// In the order of ops::ScanOps.
-enum class ScanKind : uint8_t { sum, product, recurrence, shift };
-inline constexpr int kScanKinds = 4;
+/// In the order of ops::ScanOps and of ops::CumulativeOps.
+enum class ScanKind : uint8_t { sum, product, recurrence, shift, largest, smallest, logsumexp };
+inline constexpr int kScanKinds = 7;
+constexpr bool gives_places(ScanKind kind) { return kind == ScanKind::largest || kind == ScanKind::smallest; }
 
 struct ScanCall {
-  RowSide x, b, y;  // b: of a recurrence, whose factors are x
+  RowSide x, b, y;  // b: of a recurrence, whose factors are x; of an extreme, the places, which are written
   bool reverse = false, exclusive = false;
   RowCut cut;
   void* partials = nullptr;  // 16 bytes for each part of each row, if cut.splits > 1

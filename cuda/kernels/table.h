@@ -30,6 +30,8 @@ class KernelTable {
 RG_CUDA_FAMILIES(RG_DECLARE)
 #undef RG_DECLARE
 
+/// Whether the host computes such an op, by the CPU's kernels (cuda/kernels/by_host.cc).
+bool is_by_host(const OpInfo& op);
 /// Whether the vendor's library factors the matrices of such a call: it may wait for the device.
 bool is_by_solver(Gpu& gpu, const OpInfo& op, std::span<const TensorType> operands);
 

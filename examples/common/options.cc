@@ -39,6 +39,9 @@ void add_flags(CLI::App& app, Options& o) {
                    "what the backward recomputes: nothing, each block, or what a policy does not save")
         ->check(CLI::IsMember({"none", "block", "policy=all", "policy=products", "policy=names"}))
         ->capture_default_str();
+  app.add_option("--memory-budget", o.memory_budget,
+                 "with --mode step: the part of the eager peak of memory that a step may add")
+      ->check(CLI::Range(1e-3, 1.0));
   app.add_option("--offload-dir", o.offload_dir,
                  "folder of --saved offload-file; without it a private one, removed at exit")
       ->check(path_problem);
@@ -97,6 +100,8 @@ void apply(const Options& o) {
   o.place();
   if (!o.has_graph() && (o.print_graph || !o.dot.empty()))
     throw CLI::ValidationError("--print-graph, --dot", "there is no graph with --mode eager");
+  if (o.memory_budget > 0 && o.mode != "step")
+    throw CLI::ValidationError("--memory-budget", "it needs --mode step");
   if (!o.offload_dir.empty()) {
     if (o.saved != "offload-file")
       throw CLI::ValidationError("--offload-dir", "it needs --saved offload-file");

@@ -44,7 +44,9 @@ Session::Session(const Options& options, rg::nn::Module& model, int64_t items_pe
       items_per_step_(items_per_step),
       unit_(std::move(unit)),
       saved_(options, model.parameters()),
-      step_(options.mode, model, std::move(parts), saved_.hooks()),
+      step_(
+          options.mode, model, std::move(parts), saved_.hooks(),
+          options.memory_budget > 0 ? rg::MemoryBudget::fraction(options.memory_budget) : rg::MemoryBudget()),
       state_(std::move(state)),
       terminal_(::isatty(STDOUT_FILENO)) {
   state_.add("generator", rg::default_generator())
@@ -170,6 +172,9 @@ void Session::finish() {
   row("mode", options_.mode);
   row("saved", saved_.description());
   if (options_.can_recompute) row("checkpoint", options_.checkpoint);
+  if (const rg::MemoryReport m = step_.memory(); m.planned_bytes > 0)
+    row("memory budget", fmt::format("{} of {} bytes, {:.1f} % computed again", m.planned_bytes,
+                                     m.budget_bytes, 100 * m.recomputed_share));
   // A compiled function is not counted: its recomputation is part of its plans.
   const bool counts = options_.mode == "eager" || options_.mode == "traced";
   if (const rg::RecomputeStats s = rg::recompute_stats(); counts && s.calls > 0)

@@ -9,14 +9,16 @@ namespace rg = retrograd;
 using rg::Tensor;
 
 TrainingStep::TrainingStep(std::string_view mode, rg::nn::Module& model, Parts parts,
-                           rg::RefPtr<rg::SavedTensorHooks> hooks)
+                           rg::RefPtr<rg::SavedTensorHooks> hooks, rg::MemoryBudget budget)
     : mode_(mode_of(mode)),
       model_(model),
       parts_(std::move(parts)),
       hooks_(std::move(hooks)),
       compiled_(mode_ == Mode::step
-                    ? rg::compile_step(Loss(
-                          [this](const Tensor& input, const Tensor& target) { return run(input, target); }))
+                    ? rg::compile_step(Loss([this](const Tensor& input, const Tensor& target) {
+                                         return run(input, target);
+                                       }),
+                                       {.budget = budget})
                     : rg::compile(parts_.loss)) {}
 
 TrainingStep::Mode TrainingStep::mode_of(std::string_view name) {

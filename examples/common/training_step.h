@@ -29,14 +29,16 @@ class TrainingStep {
     std::function<void()> update;  // the optimizer's step, with its schedule and the like
   };
 
-  /// `model` and what `parts` refer to must outlive this; `hooks` may be null.
+  /// `model` and what `parts` refer to must outlive this; `hooks` may be null. `budget`: of mode step.
   TrainingStep(std::string_view mode, retrograd::nn::Module& model, Parts parts,
-               retrograd::RefPtr<retrograd::SavedTensorHooks> hooks);
+               retrograd::RefPtr<retrograd::SavedTensorHooks> hooks, retrograd::MemoryBudget budget = {});
   TrainingStep(const TrainingStep&) = delete;
 
   /// The loss of the batch, before the update.
   retrograd::Tensor operator()(const retrograd::Tensor& input, const retrograd::Tensor& target);
 
+  /// All zero without a budget.
+  retrograd::MemoryReport memory() const { return compiled_.memory(); }
   /// -1 if the mode does not have it.
   struct Stats {
     int64_t captures = -1, hits = -1, unpacks = -1;

@@ -53,9 +53,14 @@ GroupMemories::Known& GroupMemories::known(std::span<const uint32_t> nodes) {
 int64_t GroupMemories::scratch_bytes(uint32_t number) {
   const Node& node = graph_.nodes()[number];
   const FusedRole role = fused_role(graph_, node, executor_);
-  if (role == FusedRole::none || role == FusedRole::elementwise || !executor_.has_scratch(node.op)) return 0;
+  return role == FusedRole::none || role == FusedRole::elementwise ? 0 : kernel_scratch_bytes(number);
+}
+
+int64_t GroupMemories::kernel_scratch_bytes(uint32_t number) {
+  const Node& node = graph_.nodes()[number];
+  if (!executor_.has_scratch(node.op)) return 0;
   std::vector<RefPtr<TensorImpl>> cells;
-  std::vector<TensorImpl*> operands;
+  std::vector<TensorImpl*> operands, results;
   const auto outline = [&](ValueId v) {
     const TensorType type = concrete_type(graph_.type(v), values_);
     cells.push_back(TensorImpl::make());
@@ -65,10 +70,11 @@ int64_t GroupMemories::scratch_bytes(uint32_t number) {
     return cells.back().get();
   };
   for (ValueId v : graph_.operands(node)) operands.push_back(v == kNoValue ? nullptr : outline(v));
-  TensorImpl* result = outline(node.first_result);
+  for (int r = 0; r < node.results; ++r) results.push_back(outline(node.first_result + r));
   std::vector<std::byte> copy;
   void* attrs = node.attrs ? concrete_attrs(*node.op, node.attrs, values_, copy) : nullptr;
-  return executor_.scratch_bytes(executor_.find(node.op), {node.op, operands, attrs, node.where, 1}, &result);
+  return executor_.scratch_bytes(executor_.find(node.op),
+                                 {node.op, operands, attrs, node.where, node.results}, results.data());
 }
 
 }  // namespace retrograd::ir

@@ -36,6 +36,8 @@ class GroupMemories {
   /// Temporary memory of a node in no group that could be in one; operands count as row-major. 0 for other nodes: no
   /// group extends over them, so the same values are live around them with and without groups.
   int64_t scratch_bytes(uint32_t node);
+  /// The same of any node.
+  int64_t kernel_scratch_bytes(uint32_t node);
 
  private:
   struct Known {

@@ -53,7 +53,8 @@ void Arguments::refuse_from(size_t first) const {
 
 Arguments Arguments::on(const Tensor& self) const {
   Arguments changed = *this;
-  changed.arguments_[0].tensor = self;
+  const auto takes_tensor = [](const Argument& a) { return a.parameter->mark != Parameter::Mark::attribute; };
+  std::ranges::find_if(changed.arguments_, takes_tensor)->tensor = self;
   return changed;
 }
 

@@ -24,6 +24,8 @@ using BindingList = std::span<const Binding>;
 
 /// The binding of an op, or of the base of an in-place form; null when the engine lacks it.
 const Binding* find_binding(std::string_view op);
+/// An in-place form that writes no data: it changes how the tensor shows its memory.
+bool changes_geometry(std::string_view op);
 
 namespace detail {
 

@@ -129,7 +129,8 @@ Tensors Interpreter::call_op(const std::string& op, const Tensors& in, const Jso
   const Arguments arguments(op, *find_signature(op), in, attrs);
   if (binding->op == op) return binding->call(arguments);
   const auto base = [&](const Tensor& self) { return binding->call(arguments.on(self)).at(0); };
-  return {apply_inplace(in.at(0), base, op)};
+  return {(changes_geometry(op) ? change_geometry : apply_inplace)(in.at(0), base, op,
+                                                                   SourceLocation::current())};
 }
 
 void Interpreter::bind_results(const Json& call, const Tensors& results) {

@@ -11,9 +11,12 @@ namespace retrograd::conformance {
 namespace {
 
 constexpr std::string_view kViews[] = {
-    "reshape", "view",      "flatten", "transpose",  "permute", "t",      "expand",     "broadcast_to",
-    "squeeze", "unsqueeze", "narrow",  "select",     "slice",   "split",  "chunk",      "unbind",
-    "unfold",  "diagonal",  "movedim", "as_strided", "getitem", "detach", "contiguous", "to"};
+    "reshape",      "view",         "flatten",    "transpose",  "permute",    "t",
+    "expand",       "broadcast_to", "squeeze",    "unsqueeze",  "narrow",     "select",
+    "slice",        "split",        "chunk",      "unbind",     "unfold",     "diagonal",
+    "movedim",      "as_strided",   "getitem",    "detach",     "contiguous", "to",
+    "ravel",        "view_as",      "reshape_as", "expand_as",  "swapaxes",   "unflatten",
+    "tensor_split", "hsplit",       "vsplit",     "atleast_1d", "atleast_2d", "meshgrid"};
 
 template <class F>
 void for_each_name(const Json* names, const F& f) {
@@ -138,7 +141,9 @@ void check_values(const std::string& op, const Tensors& in, const Json& attrs) {
     return std::any_of(in.begin() + static_cast<std::ptrdiff_t>(std::min(first, in.size())), in.end(),
                        [](const Tensor& t) { return t.defined() && t.dtype() == kBool; });
   };
-  const bool looks = base == "nonzero" || base == "masked_select" || base == "masked_scatter" ||
+  const bool looks = base == "nonzero" || base == "argwhere" || base == "masked_select" ||
+                     base == "masked_scatter" || base == "bincount" || base == "unique" ||
+                     base == "unique_consecutive" ||
                      (base == "one_hot" && attrs.value("num_classes", -1) < 0) ||
                      (base == "repeat_interleave" && in.size() > 1) ||
                      ((base == "getitem" || base == "setitem_") && has_mask(1)) ||

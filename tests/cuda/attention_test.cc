@@ -214,7 +214,7 @@ TEST_CASE("gradients of attention on a device") {
     random_bits.seed(5);
     Tensors x;
     for (int i = 0; i < 3; ++i) x.push_back(numbers({2, 6, 8}, dtype).to(device).requires_grad_(true));
-    const Tensor y = scaled_dot_product_attention(x[0], x[1], x[2], {}, is_causal);
+    const Tensor y = scaled_dot_product_attention(x[0], x[1], x[2], {}, 0.0, is_causal);
     sum(y * y).backward();
     return Tensors{y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
   };
@@ -230,7 +230,7 @@ TEST_CASE("bits of attention do not depend on the order of blocks and threads") 
   const auto bits = [](ScalarType dtype) {
     random_bits.seed(6);
     const Tensor q = numbers({2, 70, 8}, dtype).to(kCUDA).requires_grad_(true);
-    const Tensor y = scaled_dot_product_attention(q, q, q, {}, true);
+    const Tensor y = scaled_dot_product_attention(q, q, q, {}, 0.0, true);
     sum(y * y).backward();
     return std::pair(y.detach().to_vector(), q.grad().to_vector());
   };

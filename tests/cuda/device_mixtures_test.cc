@@ -28,7 +28,7 @@ bool is_refused(const std::function<void()>& f) {
 }  // namespace
 
 TEST_CASE_METHOD(Device0, "a tensor of the CPU without dims is an operand of elementwise ops on a device") {
-  const Tensor two = full({}, 2);
+  const Tensor two = full({}, 2.0);
   for (const Tensor& y : {x * two, two * x, x * full({}, 2, {kFloat64}), x * full({}, 2, {kInt64})}) {
     CHECK(y.device() == Device(kCUDA));
     CHECK(y.dtype() == kFloat32);
@@ -42,11 +42,11 @@ TEST_CASE_METHOD(Device0, "a tensor of the CPU without dims is an operand of ele
   CHECK(addcmul(x, two, two).to_vector() == Values{5, 6, 7});
   CHECK(clamp(x, Operand(two)).to_vector() == Values{2, 2, 3});
   CHECK(pow(2.0, x).to_vector() == Values{2, 4, 8});
-  CHECK((full({}, 3, there) * full({}, 2)).device() == Device(kCUDA));
+  CHECK((full({}, 3, there) * full({}, 2.0)).device() == Device(kCUDA));
 }
 
 TEST_CASE_METHOD(Device0, "its gradient is on the CPU") {
-  const Tensor two = full({}, 2).requires_grad_(), y = x.detach().requires_grad_();
+  const Tensor two = full({}, 2.0).requires_grad_(), y = x.detach().requires_grad_();
   const Tensor loss = sum(y * two * two);
   loss.backward();
   CHECK(two.grad().device() == Device(kCPU));
@@ -59,16 +59,16 @@ TEST_CASE_METHOD(Device0, "its gradient is on the CPU") {
 }
 
 TEST_CASE_METHOD(Device0, "it is written into a tensor of a device") {
-  x.add_(full({}, 1));
+  x.add_(full({}, 1.0));
   CHECK(x.to_vector() == Values{2, 3, 4});
-  x.select(0, 1).copy_(full({}, 7));
+  x.select(0, 1).copy_(full({}, 7.0));
   CHECK(x.to_vector() == Values{2, 7, 4});
   setitem_(x, {indexing::Slice{0, 2}}, full({}, 5, {kFloat64}));
   CHECK(x.to_vector() == Values{5, 5, 4});
-  setitem_(x, {tensor({2.0, 0.0}, {kInt64, kCUDA})}, full({}, 9));
+  setitem_(x, {tensor({2.0, 0.0}, {kInt64, kCUDA})}, full({}, 9.0));
   CHECK(x.to_vector() == Values{9, 5, 9});
-  CHECK(masked_fill(x, gt(x, 6), full({}, 1)).to_vector() == Values{1, 5, 1});
-  const Tensor on_cpu = full({}, 2);
+  CHECK(masked_fill(x, gt(x, 6), full({}, 1.0)).to_vector() == Values{1, 5, 1});
+  const Tensor on_cpu = full({}, 2.0);
   CHECK(is_refused([&] { on_cpu.add_(x.select(0, 0)); }));
   CHECK(on_cpu.item<double>() == 2);
 }
@@ -106,7 +106,7 @@ TEST_CASE("a copy between devices is waited for: what is freed then may be reuse
 }
 
 TEST_CASE_METHOD(Device0, "all other mixtures are refused, before anything is read") {
-  const Tensor host = tensor({1, 2, 3}), places = tensor({2, 0}, {kInt64});
+  const Tensor host = tensor({1.0, 2, 3}), places = tensor({2, 0}, {kInt64});
   const Tensor matrix = ones({3, 3}, there);
   CHECK(is_refused([&] { x + host; }));
   CHECK(is_refused([&] { host + x; }));
@@ -117,8 +117,8 @@ TEST_CASE_METHOD(Device0, "all other mixtures are refused, before anything is re
   CHECK(is_refused([&] { gather(host, 0, places.to(kCUDA)); }));
   CHECK(is_refused([&] { gather(x, 0, places); }));
   CHECK(is_refused([&] { index_select(x, 0, places); }));
-  CHECK(is_refused([&] { embedding(places, matrix); }));
-  CHECK(is_refused([&] { embedding(places.to(kCUDA), ones({3, 3})); }));
+  CHECK(is_refused([&] { embedding(matrix, places); }));
+  CHECK(is_refused([&] { embedding(ones({3, 3}), places.to(kCUDA)); }));
   CHECK(is_refused([&] { layer_norm(x, {3}, host); }));
   CHECK(is_refused([&] { getitem(host, {places.to(kCUDA)}); }));
   CHECK(is_refused([&] { compile([](const Tensor& a, const Tensor& b) { return cat({a, b}); })(host, x); }));

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "engine/each_field.h"
+#include "ops/bitwise.h"
 #include "ops/elementwise_list.h"
 #include "tests/cuda/device_on_host.h"
 
@@ -117,7 +118,8 @@ void try_op() {
 , std::is_same_v<Op, ops::Where>
 };  // namespace
 INFO(c.op.name);
-for (ScalarType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) try_dtype(c, dtype);
+if constexpr (!requires { Op::integers_only; })
+  for (ScalarType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) try_dtype(c, dtype);
 if (c.integers)
   for (ScalarType dtype : {kInt64, kInt32, kUInt8}) try_dtype(c, dtype);
 if (c.integers && c.booleans) try_dtype(c, kBool);
@@ -138,6 +140,10 @@ TEST_CASE("functions of two operands") { try_family<ops::BinaryOps>(); }
 TEST_CASE("comparisons") { try_family<ops::ComparisonOps>(); }
 TEST_CASE("functions of three operands") { try_family<ops::TernaryOps>(); }
 TEST_CASE("losses") { try_family<ops::LossOps>(); }
+TEST_CASE("special functions") { try_family<ops::SpecialOps>(); }
+TEST_CASE("functions of the float format") { try_family<ops::FloatOps>(); }
+TEST_CASE("functions of integers") { try_family<ops::BitwiseOps>(); }
+TEST_CASE("shrinkage") { try_family<ops::ShrinkageOps>(); }
 
 TEST_CASE("an integer divided by the number 0 is refused") {
   device_on_host();

@@ -412,7 +412,7 @@ TEST_CASE("an index out of range in a graph is reported when the host waits") {
   const Tensor table = (ones({4, 2}) * 0.5).to(kCUDA);
   FunctionCache cache(FunctionKind::step);
   const auto body = [&](const Tensors& a) -> Tensors {
-    return {retrograd::exp(embedding(a[0], table) * 2.0)};
+    return {retrograd::exp(embedding(table, a[0]) * 2.0)};
   };
   const Tensor good = tensor({0, 3}, {kInt64}).to(kCUDA), bad = tensor({0, 4}, {kInt64}).to(kCUDA);
   for (int i = 0; i < 3; ++i) CHECK(cache.run(body, {good})[0].to_vector().size() == 4);

@@ -4,9 +4,10 @@
 
 #include "cuda/on_host/scheduler.h"
 #include "ops/embedding.h"
+#include "ops/index_functions.h"
 #include "ops/index_ops.h"
-#include "ops/indexing.h"
-#include "ops/views.h"
+#include "ops/scatter_reduce.h"
+#include "ops/view_scatter.h"
 #include "tests/cuda/device_on_host.h"
 #include "tests/errors.h"
 
@@ -114,6 +115,55 @@ TEST_CASE("index_add and index_copy") {
   // More positions than a block sorts, most of them for few places.
   compare({numbers({3, 2}, kFloat32), positions({5000}, 3), numbers({5000, 2}, kFloat32)},
           [](const Tensors& t) { return index_add(t[0], 0, t[1], t[2]); });
+}
+
+TEST_CASE("reductions at positions") {
+  device_on_host();
+  for (ScalarType dtype : kAll)
+    for (const char* how : {"sum", "prod", "mean", "amax", "amin"})
+      for (bool self : {true, false}) {
+        INFO(name(dtype) << " " << how << " " << self);
+        if (dtype == kBool && std::string_view(how) == "mean") continue;
+        const Tensor x = numbers({5, 6}, dtype), index = positions({9, 4}, 5), src = numbers({9, 6}, dtype);
+        compare_layouts(x, {index, src},
+                        [&](const Tensors& t) { return scatter_reduce(t[0], 0, t[1], t[2], how, self); });
+        if (std::string_view(how) == "sum") continue;
+        compare_layouts(x, {positions({9}, 6), numbers({5, 9}, dtype)},
+                        [&](const Tensors& t) { return index_reduce(t[0], 1, t[1], t[2], how, self); });
+      }
+  compare({numbers({4, 3}, kFloat32), positions({1, 3}, 4), numbers({1, 3}, kFloat32)},
+          [](const Tensors& t) { return scatter_reduce(t[0], 0, t[1], t[2], "prod", false); });
+  const Tensor x = tensor({1.0, NAN}, {2}, kFloat32), src = tensor({NAN, 2.0}, {2}, kFloat32);
+  compare({x, positions({2}, 2), src},
+          [](const Tensors& t) { return scatter_reduce(t[0], 0, t[1], t[2], "amax"); });
+}
+
+TEST_CASE("elements among the values of another tensor") {
+  device_on_host();
+  for (ScalarType dtype : kAll)
+    for (int64_t count : {0, 1, 2, 7, 100}) {
+      compare_layouts(numbers({9, 7}, dtype), {numbers({count}, dtype)},
+                      [](const Tensors& t) { return isin(t[0], t[1]); });
+      compare({positions({40}, 50), positions({count}, 50)},
+              [](const Tensors& t) { return isin(t[0], t[1], false, true); });
+    }
+  compare({tensor({NAN, 1.0}, {2}, kFloat32), tensor({1.0, NAN}, {2}, kFloat32)},
+          [](const Tensors& t) { return isin(t[0], t[1]); });
+}
+
+TEST_CASE("copies with a view replaced") {
+  device_on_host();
+  for (ScalarType dtype : kAll) {
+    const Tensor x = numbers({5, 6}, dtype);
+    compare_layouts(x, {numbers({5, 2}, dtype)},
+                    [](const Tensors& t) { return slice_scatter(t[0], t[1], 1, 1, 5, 2); });
+    compare_layouts(x, {numbers({6}, dtype)},
+                    [](const Tensors& t) { return select_scatter(t[0], t[1], 0, 3); });
+    compare_layouts(x, {numbers({4}, dtype)},
+                    [](const Tensors& t) { return diagonal_scatter(t[0], t[1], -1); });
+    compare_layouts(x, {positions({3}, 5)},
+                    [](const Tensors& t) { return index_fill(t[0], 0, t[1], Scalar(1)); });
+  }
 }
 
 TEST_CASE("embedding and its transpose") {

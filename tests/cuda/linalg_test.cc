@@ -1,5 +1,13 @@
 // Linear algebra on a device against the CPU: every op of ops/linalg.h, sizes around the edges of tiles and panels,
 // batches, layouts; errors, which are thrown when the device is waited for.
+#include "ops/counts.h"
+#include "ops/distances.h"
+#include "ops/factorizations.h"
+#include "ops/matrix_functions.h"
+#include "ops/order_statistics.h"
+#include "ops/products.h"
+#include "ops/search.h"
+#include "ops/spectral.h"
 #include "tests/cuda/linalg_cases.h"
 
 using namespace retrograd;
@@ -253,4 +261,35 @@ TEST_CASE("linear algebra leaves nothing to the CPU", "[host]") {
   CHECK(driver.log.find("copy") == std::string::npos);
   CHECK(driver.synchronizations == waits);
   cuda::gpu_of(0).synchronize();
+}
+
+TEST_CASE("what the host computes for a device") {
+  device_on_host();
+  for (ScalarType dtype : {kFloat32, kFloat64}) {
+    const Tensor tall = unit_numbers({2, 5, 3}, dtype), square = regular({{2}, 4}, dtype);
+    for (const Tensor& a : {tall, in_columns(tall)}) {
+      against_cpu<ops::Svd>({a}, {false}, 3);
+      against_cpu<ops::Svdvals>({a}, {});
+      against_cpu<ops::Qr>({a}, {true}, 2);
+      against_cpu<ops::PivotedLu>({a}, {}, 2);
+      against_cpu<ops::Pinv>({a}, {0.0, -1.0, false});
+      against_cpu<ops::Lstsq>({a, a}, {});
+      against_cpu<ops::Cross>({a, a * 2.0}, {2});
+    }
+    for (const Tensor& a : {square, in_columns(square)}) {
+      against_cpu<ops::Eigh>({a}, {true}, 2);
+      against_cpu<ops::Eigvalsh>({a}, {false});
+      against_cpu<ops::MatrixExp>({a * 0.1}, {});
+    }
+  }
+  const Tensor rows = unit_numbers({5, 3}, kFloat32), sorted = linspace(-1, 1, 9);
+  against_cpu<ops::Cdist>({rows, rows * 0.5}, {2});
+  against_cpu<ops::Mode>({round(rows * 2)}, {{1}, false}, 2);
+  against_cpu<ops::MedianOfAll>({rows}, {});
+  against_cpu<ops::Histc>({rows}, {4, -1, 1});
+  expect_same(searchsorted(sorted, rows), searchsorted(sorted.cuda(), rows.cuda()), 1);  // without a sorter
+  against_cpu<ops::PivotOrder>({tensor({2, 3, 3}, {3}, {kInt32})}, {4, true});
+  CHECK(category_of([] {
+          linalg::lu_factor(zeros({2, 2}, {kFloat32, kCUDA}));
+        }) == Category::singular_matrix);
 }

@@ -104,7 +104,7 @@ TEST_CASE("normalize: layers and their gradients on the device") {
                b = random_numbers({6}, kFloat64);
   const auto gradients = [](Tensor v, Tensor weight, Tensor bias) {
     for (Tensor* t : {&v, &weight, &bias}) (*t = t->detach()).requires_grad_();
-    const Tensor y = batch_norm(v, {}, {}, weight, bias, true) * group_norm(v, 3, weight, bias);
+    const Tensor y = batch_norm(v, weight, bias, {}, {}, true) * group_norm(v, 3, weight, bias);
     sum(y * y).backward();
     return Tensors{v.grad(), weight.grad(), bias.grad()};
   };

@@ -64,7 +64,7 @@ TEST_CASE_METHOD(OffloadFixture,
 TEST_CASE_METHOD(OffloadFixture, "memory that a copy to the host reads rests until the copy is done") {
   const auto hooks = save_on_cpu(true);
   driver.holds_events = true;
-  Tensor x = full({kRows, kWidth}, 2, there);
+  Tensor x = full({kRows, kWidth}, 2.0, there);
   const int64_t before = live(), resting = gpu.memory().stats().resting_bytes;
   const std::any payload = hooks->pack(x);
   CHECK(live() == before);  // nobody owns the copied tensor any more

@@ -16,7 +16,7 @@ Tensor lengths_of(int64_t batch, int64_t steps) {
   return tensor(lengths, {batch}, {kInt64});
 }
 
-struct Sizes {
+struct CaseSizes {
   int64_t steps, batch, hidden;
 };
 
@@ -26,7 +26,7 @@ Tensor numbers(const IntArray& size, ScalarType dtype, bool turned) {
   return unit_numbers(IntArray(size.rbegin(), size.rend()), dtype).transpose(0, std::ssize(size) - 1);
 }
 
-void try_cells(const Sizes& s, ScalarType dtype, bool reverse, const Tensor& lengths, bool turned) {
+void try_cells(const CaseSizes& s, ScalarType dtype, bool reverse, const Tensor& lengths, bool turned) {
   INFO(s.steps << " steps, batch " << s.batch << ", hidden " << s.hidden << ", reverse " << reverse);
   const auto [steps, batch, n] = s;
   const auto any = [&](const IntArray& size) { return numbers(size, dtype, turned); };
@@ -43,7 +43,7 @@ void try_cells(const Sizes& s, ScalarType dtype, bool reverse, const Tensor& len
   }
 }
 
-void try_recurrence(const Sizes& s, ScalarType dtype, bool reverse, const Tensor& lengths, bool turned) {
+void try_recurrence(const CaseSizes& s, ScalarType dtype, bool reverse, const Tensor& lengths, bool turned) {
   const auto [steps, batch, n] = s;
   for (int64_t gates : {1, 3, 4}) {
     ops::GatedRecurrenceAttrs attrs;
@@ -65,7 +65,7 @@ void try_recurrence(const Sizes& s, ScalarType dtype, bool reverse, const Tensor
 
 TEST_CASE("recurrent: sizes, directions, lengths and layouts") {
   device_on_host();
-  for (const Sizes& s : {Sizes{3, 2, 4}, {1, 1, 1}, {2, 0, 3}, {5, 7, 37}, {4, 3, 130}})
+  for (const CaseSizes& s : {CaseSizes{3, 2, 4}, {1, 1, 1}, {2, 0, 3}, {5, 7, 37}, {4, 3, 130}})
     for (ScalarType dtype : {kFloat32, kFloat64})
       for (bool reverse : {false, true})
         for (bool with_lengths : {false, true}) {

@@ -2,7 +2,10 @@
 // blocks.
 #include "ops/scan.h"
 
+#include <algorithm>
+
 #include "cuda/on_host/scheduler.h"
+#include "ops/cumulative.h"
 #include "tests/cuda/against_cpu.h"
 
 using namespace retrograd;
@@ -15,13 +18,15 @@ Tensor factors(const Tensor& x) { return is_floating(x.dtype()) ? x * 0.1 + 1 : 
 void try_all(const Tensor& x, int64_t dim) {
   device_on_host();
   const Tensor b = random_numbers(x.sizes(), x.dtype());
+  // A sum near 0 has the rounding errors of all the sums before it.
+  const double scale = std::max(50.0, static_cast<double>(x.numel()) / 20);
   for (bool reverse : {false, true}) {
     INFO("along " << dim << ", reverse " << reverse);
     for (bool exclusive : {false, true}) {
-      against_cpu<ops::CumSum>({x}, {dim, reverse, exclusive}, 1, 50);
-      against_cpu<ops::CumProd>({factors(x)}, {dim, reverse, exclusive}, 1, 50);
+      against_cpu<ops::CumSum>({x}, {dim, reverse, exclusive}, 1, scale);
+      against_cpu<ops::CumProd>({factors(x)}, {dim, reverse, exclusive}, 1, scale);
     }
-    against_cpu<ops::Recurrence>({is_floating(x.dtype()) ? x * 0.5 : x, b}, {dim, reverse, false}, 1, 50);
+    against_cpu<ops::Recurrence>({is_floating(x.dtype()) ? x * 0.5 : x, b}, {dim, reverse, false}, 1, scale);
     against_cpu<ops::Shift>({x}, {dim, reverse, false});
   }
 }
@@ -34,6 +39,18 @@ TEST_CASE("scans: every dim of several layouts") {
     for (const Tensor& y : {x, x.transpose(0, 2), x.narrow(1, 1, 33), x.narrow(1, 0, 0)})
       for (int64_t dim : {0, 1, 2}) try_all(y, dim);
   }
+}
+
+TEST_CASE("cumulative extremes and sums of exponentials: dims, lengths, ties and NaN") {
+  device_on_host();
+  for (ScalarType dtype : {kFloat32, kFloat64, kBFloat16, kInt64})
+    for (const Tensor& x :
+         {random_numbers({5, 37, 6}, dtype, dtype != kInt64), random_numbers({2, 3000, 1}, dtype)})
+      for (int64_t dim : {0, 1, 2}) {
+        against_cpu<ops::CumMax>({x}, {dim}, 2);
+        against_cpu<ops::CumMin>({x}, {dim}, 2);
+        if (is_floating(dtype)) against_cpu<ops::LogCumSumExp>({x}, {dim}, 1, 50);
+      }
 }
 
 TEST_CASE("scans: rows of every length") {

@@ -45,8 +45,8 @@ Tensor spread(const IntArray& size) {
 void compare(const Tensor& x, int64_t k, int64_t dim, bool descending) {
   INFO(name(x.dtype()) << " " << to_string(x.impl().shape()) << ", " << k << " along " << dim
                        << (descending ? ", descending" : ""));
-  const SortResult expected = topk(x, k, dim, descending),
-                   found = topk(with_layout_on_device(x), k, dim, descending);
+  const ValuesAndIndices expected = topk(x, k, dim, descending),
+                         found = topk(with_layout_on_device(x), k, dim, descending);
   expect_same(expected.values, found.values);
   expect_same(expected.indices, found.indices);
 }
@@ -147,7 +147,7 @@ TEST_CASE("nan is the largest, zeros of both signs are equal, equal ones stay in
     CHECK(order(line, dtype, false) == std::vector<double>{4, 7, 0, 2, 6, 3, 1, 5});
     CHECK(order(line, dtype, true) == std::vector<double>{1, 5, 3, 0, 2, 6, 7, 4});
   }
-  const SortResult found = sort(tensor(line, {8}, kFloat32).to(kCUDA));
+  const ValuesAndIndices found = sort(tensor(line, {8}, kFloat32).to(kCUDA));
   CHECK(std::signbit(found.values.to_vector()[3]));  // the elements themselves, not keys
 }
 

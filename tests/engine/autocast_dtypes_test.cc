@@ -237,7 +237,7 @@ std::vector<Case> norms_and_losses() {
        kFloat32, kFloat32},
       {"batch_norm",
        [=](ScalarType d) {
-         return rg::batch_norm(values({2, 4, 4}, d), {}, {}, four, four, true);
+         return rg::batch_norm(values({2, 4, 4}, d), four, four, {}, {}, true);
        },
        kFloat32, kBFloat16},
       {"interpolate",
@@ -252,7 +252,7 @@ std::vector<Case> norms_and_losses() {
        kFloat32, kBFloat16},
       {"embedding",
        [](ScalarType d) {
-         return rg::embedding(rg::tensor<int64_t>({0, 3}, {2}, {rg::kInt64}), values({4, 4}, d));
+         return rg::embedding(values({4, 4}, d), rg::tensor<int64_t>({0, 3}, {2}, {rg::kInt64}));
        },
        kFloat32, kBFloat16},
       loss("mse_loss", [](const Tensor& a, const Tensor& b) { return rg::mse_loss(a, b); }),
@@ -268,7 +268,7 @@ std::vector<Case> norms_and_losses() {
       loss("cross_entropy", [](const Tensor& a, const Tensor&) { return rg::cross_entropy(a, indices()); }),
       loss("weighted, smoothed cross_entropy",
            [=](const Tensor& a, const Tensor&) {
-             return rg::cross_entropy(a, indices(), four, -100, "mean", 0.1);
+             return rg::cross_entropy(a, indices(), four, "mean", -100, 0.1);
            }),
       loss("nll_loss", [=](const Tensor& a, const Tensor&) { return rg::nll_loss(a, indices(), four); }),
       loss("solve", [](const Tensor& a, const Tensor& b) { return rg::solve(a, b); }),

@@ -40,7 +40,7 @@ struct SumOf : rg::Function<SumOf> {
 }  // namespace
 
 TEST_CASE("the tensors of a list and an optional tensor take part in a function") {
-  const Tensor a = leaf({1, 2}), b = leaf({3, 4}), c = rg::tensor({5, 6}), d = leaf({7, 8});
+  const Tensor a = leaf({1, 2}), b = leaf({3, 4}), c = rg::tensor({5.0, 6}), d = leaf({7, 8});
   const Tensor y = SumOf::apply(Tensors{a, c, b}, std::optional<Tensor>(d), b);
   REQUIRE(y.requires_grad());
   rg::sum(y).backward();
@@ -114,7 +114,7 @@ TEST_CASE("jvp may take its tangents by value, too") {
     static Tensors jvp(AutogradContext*, Tensors tangents) { return {tangents[0] * 2.0}; }
   };
   const auto f = [](const Tensors& x) { return Tensors{Twice::apply(x[0])}; };
-  CHECK(rg::autograd::jvp(f, {rg::tensor({1, 3})}, {rg::tensor({1, 10})}).tangents[0].to_vector() ==
+  CHECK(rg::autograd::jvp(f, {rg::tensor({1.0, 3})}, {rg::tensor({1.0, 10})}).tangents[0].to_vector() ==
         Values{2, 20});
 }
 

@@ -86,7 +86,7 @@ struct GivesTangents : rg::Function<GivesTangents> {
 }  // namespace
 
 TEST_CASE("a user-defined function has the gradient that its backward gives") {
-  const Tensor x = rg::tensor({1, -2, 3}).requires_grad_();
+  const Tensor x = rg::tensor({1.0, -2, 3}).requires_grad_();
   const Tensor y = ScaledSquare::apply(x, 0.5);
   CHECK(y.to_vector() == std::vector<double>{0.5, 2, 4.5});
   CHECK(y.requires_grad());
@@ -95,12 +95,12 @@ TEST_CASE("a user-defined function has the gradient that its backward gives") {
 }
 
 TEST_CASE("it is differentiated twice, and traced like any other record") {
-  const Tensor x = rg::tensor({1, -2, 3}).requires_grad_();
+  const Tensor x = rg::tensor({1.0, -2, 3}).requires_grad_();
   const Tensor g = rg::autograd::grad({rg::sum(ScaledSquare::apply(x, 3.0))}, {x}, {}, {}, true)[0];
   CHECK(rg::autograd::grad({rg::sum(g)}, {x})[0].to_vector() == std::vector<double>{6, 6, 6});
   rg::CompiledBackward backward = rg::compile_backward();
   for (double factor : {2.0, 2.0, 4.0}) {
-    const Tensor z = rg::tensor({1, -2, 3}).requires_grad_();
+    const Tensor z = rg::tensor({1.0, -2, 3}).requires_grad_();
     backward(rg::sum(ScaledSquare::apply(z, factor)));
     CHECK(z.grad().to_vector() == std::vector<double>{2 * factor, -4 * factor, 6 * factor});
   }
@@ -110,7 +110,7 @@ TEST_CASE("it is differentiated twice, and traced like any other record") {
 TEST_CASE("a traceable function is recorded through, its numbers are inputs of the graph") {
   rg::CompiledBackward backward = rg::compile_backward();
   for (double factor : {2.0, -1.0, 4.0}) {
-    const Tensor z = rg::tensor({1, -2, 3}).requires_grad_();
+    const Tensor z = rg::tensor({1.0, -2, 3}).requires_grad_();
     backward(rg::sum(TraceableSquare::apply(z, factor)));
     CHECK(z.grad().to_vector() == std::vector<double>{2 * factor, -4 * factor, 6 * factor});
   }
@@ -122,7 +122,7 @@ TEST_CASE("a traceable function is recorded through, its numbers are inputs of t
 TEST_CASE("a number that a traceable function looks at is part of the structure") {
   rg::CompiledBackward backward = rg::compile_backward();
   for (double factor : {2.0, -1.0, -1.0, 2.0}) {
-    const Tensor z = rg::tensor({1, -2}).requires_grad_();
+    const Tensor z = rg::tensor({1.0, -2}).requires_grad_();
     backward(rg::sum(BranchingScale::apply(z, factor)));
     const double expected = factor < 0 ? 0 : factor;
     CHECK(z.grad().to_vector() == std::vector<double>{expected, expected});
@@ -133,7 +133,7 @@ TEST_CASE("a number that a traceable function looks at is part of the structure"
 TEST_CASE("the names of the numbers that a traceable function saves are part of the structure") {
   rg::CompiledBackward backward = rg::compile_backward();
   for (bool alpha : {true, false, true}) {
-    const Tensor z = rg::tensor({1, -2}).requires_grad_();
+    const Tensor z = rg::tensor({1.0, -2}).requires_grad_();
     backward(rg::sum(ByName::apply(z, alpha)));
     const double expected = alpha ? 3 : 5;
     CHECK(z.grad().to_vector() == std::vector<double>{expected, expected});
@@ -143,12 +143,12 @@ TEST_CASE("the names of the numbers that a traceable function saves are part of 
 
 TEST_CASE("forward mode goes through jvp, and is refused without one") {
   const auto doubled = [](const rg::Tensors& x) { return rg::Tensors{SquareWithJvp::apply(x[0])}; };
-  const rg::autograd::JvpResult r = rg::autograd::jvp(doubled, {rg::tensor({1, 3})}, {rg::tensor({1, 10})});
+  const rg::autograd::JvpResult r = rg::autograd::jvp(doubled, {rg::tensor({1.0, 3})}, {rg::tensor({1.0, 10})});
   CHECK(r.outputs[0].to_vector() == std::vector<double>{1, 9});
   CHECK(r.tangents[0].to_vector() == std::vector<double>{2, 60});
   const auto without = [](const rg::Tensors& x) { return rg::Tensors{ScaledSquare::apply(x[0], 2.0)}; };
   try {
-    rg::autograd::jvp(without, {rg::tensor({1, 3})}, {rg::tensor({1, 10})});
+    rg::autograd::jvp(without, {rg::tensor({1.0, 3})}, {rg::tensor({1.0, 10})});
     FAIL("a tangent was made up");
   } catch (const rg::Error& e) {
     CHECK(e.category() == rg::Category::unsupported);
@@ -159,9 +159,9 @@ TEST_CASE("tangents of a wrong type or number are errors that name the function"
   const auto f = [](const Tensors& x) { return Tensors{GivesTangents::apply(x[0])}; };
   const auto run = [&](const Tensors& tangents) {
     GivesTangents::tangents = tangents;
-    return rg::autograd::jvp(f, {rg::tensor({1, 3})}, {rg::tensor({1, 10})});
+    return rg::autograd::jvp(f, {rg::tensor({1.0, 3})}, {rg::tensor({1.0, 10})});
   };
-  CHECK(run({rg::tensor({4, 5})}).tangents[0].to_vector() == std::vector<double>{4, 5});
+  CHECK(run({rg::tensor({4.0, 5})}).tangents[0].to_vector() == std::vector<double>{4, 5});
   CHECK_FALSE(run({Tensor()}).tangents[0].defined());
   const auto error_of = [&](const Tensors& tangents, rg::Category expected) {
     try {
@@ -172,15 +172,15 @@ TEST_CASE("tangents of a wrong type or number are errors that name the function"
       CHECK(std::string(e.what()).find("GivesTangents") != std::string::npos);
     }
   };
-  error_of({rg::tensor({4})}, rg::Category::cotangent_mismatch);
+  error_of({rg::tensor({4.0})}, rg::Category::cotangent_mismatch);
   error_of({rg::tensor({4, 5}, {rg::kFloat64})}, rg::Category::cotangent_mismatch);
   error_of({}, rg::Category::bad_argument);
-  error_of({rg::tensor({4, 5}), Tensor()}, rg::Category::bad_argument);
+  error_of({rg::tensor({4.0, 5}), Tensor()}, rg::Category::bad_argument);
 }
 
 TEST_CASE("without a gradient wanted it records nothing, and a gradient of another type is refused") {
-  CHECK_FALSE(ScaledSquare::apply(rg::tensor({1, 2}), 1.0).requires_grad());
-  const Tensor x = rg::tensor({1, 2}).requires_grad_();
+  CHECK_FALSE(ScaledSquare::apply(rg::tensor({1.0, 2}), 1.0).requires_grad());
+  const Tensor x = rg::tensor({1.0, 2}).requires_grad_();
   try {
     rg::sum(WrongType::apply(x)).backward();
     FAIL("the gradient was accepted");
@@ -190,7 +190,7 @@ TEST_CASE("without a gradient wanted it records nothing, and a gradient of anoth
 }
 
 TEST_CASE("a saved tensor that is written to afterwards is an error") {
-  const Tensor x = rg::tensor({1, 2}).requires_grad_();
+  const Tensor x = rg::tensor({1.0, 2}).requires_grad_();
   const Tensor y = x * 1.0;
   const Tensor z = ScaledSquare::apply(y, 1.0);
   y.mul_(2.0);

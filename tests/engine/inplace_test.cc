@@ -24,9 +24,9 @@ Tensor count(const Shape& shape, ScalarType dtype = kFloat64) {
 
 std::vector<double> values(const Tensor& t) { return t.to_vector(); }
 
-const Tensor& square_(const Tensor& x) {
+const Tensor& squared_(const Tensor& x) {
   return apply_inplace(
-      x, [](const Tensor& old) { return mul(old, old); }, "square_");
+      x, [](const Tensor& old) { return mul(old, old); }, "squared_");
 }
 
 TEST_CASE("a write is seen through every view and raises one version") {
@@ -61,12 +61,12 @@ TEST_CASE("results are cast and broadcast into the tensor") {
 
 TEST_CASE("gradients of in-place ops") {
   const Tensors x{input({2, 3})}, two{input({2, 3}), input({3}, -1, 1, 2)};
-  gradcheck([](const Tensors& in) { return square_(square_(clone(in[0]))); }, x);
+  gradcheck([](const Tensors& in) { return squared_(squared_(clone(in[0]))); }, x);
   gradcheck(
       [](const Tensors& in) {
         const Tensor y = clone(in[0]);
         y.mul_(in[1]);
-        square_(y);
+        squared_(y);
         y.add_(in[0], 2);
         return y;
       },
@@ -95,7 +95,7 @@ TEST_CASE("gradients of writes through views") {
   gradcheck(
       [](const Tensors& in) {  // the base written to after the view was made
         const Tensor y = clone(in[0]), row = select(y, 0, 0);
-        square_(y);
+        squared_(y);
         return mul(row, in[1]);
       },
       two);
@@ -103,7 +103,7 @@ TEST_CASE("gradients of writes through views") {
       [](const Tensors& in) {
         const Tensor y = clone(in[0]);
         diagonal(y).copy_(narrow(in[1], 0, 0, 3));
-        square_(diagonal(y, 1));
+        squared_(diagonal(y, 1));
         return mul(y, y);
       },
       two);
@@ -118,7 +118,7 @@ TEST_CASE("gradients of writes through views") {
       [](const Tensors& in) {
         const Tensor y = mul(in[0], 2.0);
         setitem_(y, {int64_t{1}}, in[1]);
-        setitem_(y, {indexing::Ellipsis{}, int64_t{0}}, 0.0);
+        setitem_(y, {indexing::Ellipsis, int64_t{0}}, 0.0);
         setitem_(y, {tensor({2.0}, {kInt64})}, in[1]);
         return mul(y, y);
       },
@@ -128,14 +128,14 @@ TEST_CASE("gradients of writes through views") {
         const Tensor buffer = t(zeros({4, 3}, {kFloat64})).detach();
         select(buffer, 0, 1).copy_(in[1]);
         buffer.add_(in[0]);
-        square_(narrow(buffer, 1, 1, 2));
+        squared_(narrow(buffer, 1, 1, 2));
         return mul(buffer, buffer);
       },
       two);
   gradcheck(
       [](const Tensors& in) {  // an expanded view reads new values
         const Tensor y = clone(in[1]), wide = expand(y, {3, 4});
-        square_(y);
+        squared_(y);
         return mul(wide, in[0]);
       },
       two);
@@ -276,7 +276,7 @@ TEST_CASE("writes that repeat one value may go into repeated elements") {
 
 TEST_CASE("x[...] = number may go into repeated elements, an empty tensor repeats none") {
   const Tensor x = zeros({3}, {kFloat64});
-  setitem_(expand(x, {2, 3}), {indexing::Ellipsis{}}, 4.0);
+  setitem_(expand(x, {2, 3}), {indexing::Ellipsis}, 4.0);
   CHECK(values(x) == std::vector<double>{4, 4, 4});
   setitem_(expand(x, {2, 3}), {}, select(x, 0, 1) + 1.0);
   CHECK(values(x) == std::vector<double>{5, 5, 5});

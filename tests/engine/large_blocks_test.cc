@@ -52,11 +52,11 @@ bool has_huge_pages() {
 
 TEST_CASE("a block that is used again and again lies on huge pages, and keeps what is written to it") {
   for (int round = 0; round < 8; ++round) {
-    const rg::Tensor x = rg::full({kElements}, round), y = rg::full({kElements}, -round);
+    const rg::Tensor x = rg::full({kElements}, 1.0 * round), y = rg::full({kElements}, -1.0 * round);
     CHECK(x.sum().item<double>() == static_cast<double>(round * kElements));
     CHECK(y.sum().item<double>() == static_cast<double>(-round * kElements));
   }
-  const rg::Tensor last = rg::full({kElements}, 1);
+  const rg::Tensor last = rg::full({kElements}, 1.0);
   if (!rg::kPooling || !has_huge_pages()) {
     WARN("blocks are not kept, or there are no huge pages");
     return;

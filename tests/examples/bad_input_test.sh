@@ -36,6 +36,8 @@ wrong "--checkpoint-every" --save "$folder/model" --checkpoint-every 0
 for seed in -x -1 18446744073709551616 "" 1.5 "1 "; do wrong "--seed" --seed "$seed"; done
 for flag in --save --resume --dot --data --profile; do wrong "$flag" "$flag" ""; done
 wrong "--mode" --mode sideways
+wrong "--memory-budget" --mode step --memory-budget 0
+wrong "it needs --mode step" --memory-budget 0.5
 wrong "--mode" --backward sideways
 wrong "--saved" --saved nothing
 wrong "--device" --device gpu

@@ -29,10 +29,11 @@ constexpr rg::ScalarType kDtypes[] = {rg::kFloat32,     rg::kFloat32, rg::kFloat
                                       rg::kFloat64,     rg::kFloat16, rg::kBFloat16, rg::kFloat8_e4m3fn,
                                       rg::kFloat8_e5m2, rg::kInt64,   rg::kInt64,    rg::kInt32,
                                       rg::kUInt8,       rg::kBool};
-constexpr std::string_view kWords[] = {
-    "mean",    "sum",           "none",   "batchmean", "constant", "reflect",     "replicate", "circular",
-    "nearest", "nearest-exact", "linear", "bilinear",  "bicubic",  "trilinear",   "area",      "tanh",
-    "trunc",   "floor",         "",       "valid",     "same",     "no such word"};
+constexpr std::string_view kWords[] = {"mean",    "sum",       "none",     "batchmean", "constant",
+                                       "reflect", "replicate", "circular", "nearest",   "nearest-exact",
+                                       "linear",  "bilinear",  "bicubic",  "trilinear", "area",
+                                       "tanh",    "trunc",     "floor",    "",          "valid",
+                                       "same",    "prod",      "amax",     "xy",        "no such word"};
 constexpr std::string_view kEquations[] = {
     "ij,jk->ik", "bij,bjk->bik", "ii->i",   "ij->ji", "i,j->ij", "...ij,...jk->...ik",
     "ij",        "i->",          "ij,ij->", "->",     "iij->ij", "ij,jk,kl->il",
@@ -288,8 +289,8 @@ rg::Indices Arguments::indices() {
         list.push_back(rg::indexing::Slice{get<std::optional<int64_t>>(), get<std::optional<int64_t>>(),
                                            random.chance(0.7) ? 1 : integer()});
         break;
-      case 2: list.push_back(rg::indexing::Ellipsis{}); break;
-      case 3: list.push_back(rg::indexing::NewAxis{}); break;
+      case 2: list.push_back(rg::indexing::Ellipsis); break;
+      case 3: list.push_back(rg::indexing::None); break;
       default: list.push_back(tensor());
     }
   return list;

@@ -69,7 +69,7 @@ class Arguments {
   void keep(const std::tuple<Tensor, Tensor>& results) {
     keep(Tensors{std::get<0>(results), std::get<1>(results)});
   }
-  void keep(const rg::SortResult& r) { keep(Tensors{r.values, r.indices}); }
+  void keep(const rg::ValuesAndIndices& r) { keep(Tensors{r.values, r.indices}); }
   void keep(const rg::MaxPoolResult& r) { keep(Tensors{r.values, r.indices}); }
   void keep(const rg::SlogdetResult& r) { keep(Tensors{r.sign, r.logabsdet}); }
   /// The tensors of the last result, and all that they may depend on.

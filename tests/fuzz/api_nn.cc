@@ -57,8 +57,39 @@ void add_windows(ApiTable& t) {
   add(t, "interpolate", rg::interpolate);
 }
 
+void add_grids_and_channels(ApiTable& t) {
+  add(t, "im2col", rg::im2col, "n c H W"), add(t, "col2im", rg::col2im, "n c L");
+  add(t, "lp_pool1d", rg::lp_pool1d, "n c L"), add(t, "lp_pool2d", rg::lp_pool2d, "n c H W"),
+      add(t, "lp_pool3d", rg::lp_pool3d, "n c D H W");
+  add(t, "grid_sample", rg::grid_sample, "n c H W; n h w x"), add(t, "affine_grid", rg::affine_grid, "n h w");
+  add(t, "pixel_shuffle", rg::pixel_shuffle, "n c H W"),
+      add(t, "pixel_unshuffle", rg::pixel_unshuffle, "n c H W");
+  add(t, "channel_shuffle", rg::channel_shuffle, "n c L"),
+      add(t, "local_response_norm", rg::local_response_norm, "n c L");
+  add(t, "embedding_bag", rg::embedding_bag, "n m:r; r d");
+}
+
+void add_margin_losses(ApiTable& t) {
+  add(t, "bilinear", rg::bilinear, "n i; n j; o i j; o"),
+      add(t, "pairwise_distance", rg::pairwise_distance, "n m; n m");
+  add(t, "margin_ranking_loss", rg::margin_ranking_loss, "n m; n m; n m"),
+      add(t, "hinge_embedding_loss", rg::hinge_embedding_loss, "n m; n m");
+  add(t, "cosine_embedding_loss", rg::cosine_embedding_loss, "n m; n m; n"),
+      add(t, "triplet_margin_loss", rg::triplet_margin_loss, "n m; n m; n m");
+  add(t, "multi_margin_loss", rg::multi_margin_loss, "n c; n:c; c"),
+      add(t, "multilabel_margin_loss", rg::multilabel_margin_loss, "n c; n c:c");
+  add(t, "soft_margin_loss", rg::soft_margin_loss, "n m; n m"),
+      add(t, "multilabel_soft_margin_loss", rg::multilabel_soft_margin_loss, "n m; n m; m");
+  add(t, "poisson_nll_loss", rg::poisson_nll_loss, "n m; n m"),
+      add(t, "gaussian_nll_loss", rg::gaussian_nll_loss, "n m; n m; n m");
+  add(t, "ctc_loss", rg::ctc_loss, "t n c; n s:c; n:t; n:s");
+}
+
 void add_losses(ApiTable& t) {
-  add(t, "cross_entropy", rg::cross_entropy, "n c; n:c; c"), add(t, "nll_loss", rg::nll_loss, "n c; n:c; c");
+  using Smoothed = Tensor (*)(Operand, const Tensor&, const Tensor&, std::string_view, int64_t, Scalar);
+  using Plain = Tensor (*)(Operand, const Tensor&, const Tensor&, std::string_view, int64_t);
+  add(t, "cross_entropy", static_cast<Smoothed>(rg::cross_entropy), "n c; n:c; c");
+  add(t, "nll_loss", static_cast<Plain>(rg::nll_loss), "n c; n:c; c");
   add(t, "mse_loss", rg::mse_loss, "n m; n m"), add(t, "l1_loss", rg::l1_loss);
   add(t, "smooth_l1_loss", rg::smooth_l1_loss), add(t, "huber_loss", rg::huber_loss);
   add(t, "binary_cross_entropy", rg::binary_cross_entropy, "n m; n m; m"),
@@ -80,7 +111,9 @@ void add_losses(ApiTable& t) {
 void add_nn_api(ApiTable& table) {
   add_products(table);
   add_windows(table);
+  add_grids_and_channels(table);
   add_losses(table);
+  add_margin_losses(table);
 }
 
 }  // namespace fuzz

@@ -111,6 +111,35 @@ void add_indexing(ApiTable& t) {
   add(t, "argsort", rg::argsort), add(t, "topk", rg::topk);
 }
 
+void add_layout_functions(ApiTable& t) {
+  add(t, "ravel", rg::ravel), add(t, "atleast_1d", static_cast<Tensor (*)(Operand)>(rg::atleast_1d));
+  add(t, "atleast_2d", static_cast<Tensor (*)(Operand)>(rg::atleast_2d));
+  add(t, "atleast_3d", static_cast<Tensor (*)(Operand)>(rg::atleast_3d));
+  add(t, "swapaxes", rg::swapaxes), add(t, "swapdims", rg::swapdims), add(t, "moveaxis", rg::moveaxis);
+  add(t, "unflatten", rg::unflatten), add(t, "view_as", rg::view_as), add(t, "reshape_as", rg::reshape_as);
+  add(t, "expand_as", rg::expand_as), add(t, "rot90", rg::rot90), add(t, "fliplr", rg::fliplr);
+  add(t, "flipud", rg::flipud), add(t, "kron", rg::kron, "n m; m n"), add(t, "vander", rg::vander, "n");
+  add(t, "hstack", rg::hstack), add(t, "vstack", rg::vstack), add(t, "dstack", rg::dstack);
+  add(t, "column_stack", rg::column_stack), add(t, "block_diag", rg::block_diag);
+  add(t, "cartesian_prod", rg::cartesian_prod), add(t, "meshgrid", rg::meshgrid);
+  add(t, "tensor_split", static_cast<Tensors (*)(Operand, int64_t, int64_t)>(rg::tensor_split));
+  add(t, "tensor_split", static_cast<Tensors (*)(Operand, const IntArray&, int64_t)>(rg::tensor_split));
+  add(t, "tensor_split", static_cast<Tensors (*)(Operand, const Tensor&, int64_t)>(rg::tensor_split));
+  add(t, "hsplit", static_cast<Tensors (*)(Operand, int64_t)>(rg::hsplit));
+  add(t, "vsplit", static_cast<Tensors (*)(Operand, const IntArray&)>(rg::vsplit));
+  add(t, "dsplit", static_cast<Tensors (*)(Operand, int64_t)>(rg::dsplit));
+  add(t, "slice_scatter", rg::slice_scatter), add(t, "select_scatter", rg::select_scatter);
+  add(t, "diagonal_scatter", rg::diagonal_scatter), add(t, "as_strided_scatter", rg::as_strided_scatter);
+  add(t, "diag_embed", rg::diag_embed), add(t, "diagflat", rg::diagflat);
+}
+
+void add_functions_of_positions(ApiTable& t) {
+  add(t, "scatter_reduce", rg::scatter_reduce, "n m; n m:n; n m");
+  add(t, "index_reduce", rg::index_reduce, "n m; k:n; k m"), add(t, "index_fill", rg::index_fill, "n m; k:n");
+  add(t, "put", rg::put, "n m; k:n; k"), add(t, "argwhere", rg::argwhere), add(t, "isin", rg::isin);
+  add(t, "index", static_cast<Tensor (*)(Operand, const rg::Indices&)>(rg::index));
+}
+
 }  // namespace
 
 void add_elementwise_api(ApiTable& table) {
@@ -122,27 +151,45 @@ void add_shape_api(ApiTable& table) {
   add_views(table);
   add_rearrangements(table);
   add_indexing(table);
+  add_layout_functions(table);
+  add_functions_of_positions(table);
 }
 
 void add_reduction_api(ApiTable& t) {
+  using Moment = Tensor (*)(Operand, const IntList&, Scalar, bool);
   add(t, "sum", rg::sum), add(t, "mean", rg::mean), add(t, "amax", rg::amax), add(t, "amin", rg::amin);
   add(t, "prod", static_cast<Tensor (*)(Operand, std::optional<rg::ScalarType>)>(rg::prod));
   add(t, "prod", static_cast<Tensor (*)(Operand, int64_t, bool, std::optional<rg::ScalarType>)>(rg::prod));
   add(t, "max", static_cast<Tensor (*)(Operand)>(rg::max));
   add(t, "min", static_cast<Tensor (*)(Operand)>(rg::min));
-  add(t, "max", static_cast<std::tuple<Tensor, Tensor> (*)(Operand, int64_t, bool)>(rg::max));
-  add(t, "min", static_cast<std::tuple<Tensor, Tensor> (*)(Operand, int64_t, bool)>(rg::min));
-  add(t, "argmax", rg::argmax), add(t, "argmin", rg::argmin), add(t, "var", rg::var), add(t, "std", rg::std);
+  add(t, "max", static_cast<rg::ValuesAndIndices (*)(Operand, int64_t, bool)>(rg::max));
+  add(t, "min", static_cast<rg::ValuesAndIndices (*)(Operand, int64_t, bool)>(rg::min));
+  add(t, "argmax", rg::argmax), add(t, "argmin", rg::argmin), add(t, "var", static_cast<Moment>(rg::var));
+  add(t, "std", static_cast<Moment>(rg::std));
   add(t, "logsumexp", rg::logsumexp), add(t, "vector_norm", rg::vector_norm), add(t, "norm", rg::norm);
   add(t, "all", rg::all), add(t, "any", rg::any), add(t, "count_nonzero", rg::count_nonzero);
   add(t, "cumsum", rg::cumsum), add(t, "cumprod", rg::cumprod), add(t, "softmax", rg::softmax);
   add(t, "log_softmax", rg::log_softmax);
+  add(t, "nansum", rg::nansum), add(t, "nanmean", rg::nanmean), add(t, "std_mean", rg::std_mean);
+  add(t, "var_mean", rg::var_mean), add(t, "cov", rg::cov), add(t, "corrcoef", rg::corrcoef);
+  add(t, "renorm", rg::renorm), add(t, "kthvalue", rg::kthvalue), add(t, "mode", rg::mode);
+  add(t, "median", static_cast<Tensor (*)(Operand)>(rg::median));
+  add(t, "median", static_cast<rg::ValuesAndIndices (*)(Operand, int64_t, bool)>(rg::median));
+  add(t, "nanmedian", static_cast<Tensor (*)(Operand)>(rg::nanmedian));
+  add(t, "nanmedian", static_cast<rg::ValuesAndIndices (*)(Operand, int64_t, bool)>(rg::nanmedian));
+  add(t, "cummax", rg::cummax), add(t, "cummin", rg::cummin), add(t, "logcumsumexp", rg::logcumsumexp);
+  add(t, "dist", rg::dist), add(t, "cdist", rg::cdist, "n m; k m"), add(t, "pdist", rg::pdist);
+  add(t, "diff", rg::diff),
+      add(t, "trapezoid", static_cast<Tensor (*)(Operand, Scalar, int64_t)>(rg::trapezoid));
+  add(t, "cumulative_trapezoid", static_cast<Tensor (*)(Operand, Scalar, int64_t)>(rg::cumulative_trapezoid));
+  add(t, "bincount", rg::bincount);
 }
 
 void add_creation_api(ApiTable& t) {
   using Options = rg::TensorOptions;
   using Where = rg::SourceLocation;
-  add(t, "full", rg::full), add(t, "zeros", rg::zeros), add(t, "ones", rg::ones), add(t, "empty", rg::empty);
+  add(t, "full", static_cast<Tensor (*)(const rg::Shape&, Scalar, Options, Where)>(rg::full));
+  add(t, "zeros", rg::zeros), add(t, "ones", rg::ones), add(t, "empty", rg::empty);
   add(t, "tensor",
       static_cast<Tensor (*)(const std::vector<double>&, const rg::Shape&, Options, Where)>(rg::tensor));
   add(t, "scalar_tensor", rg::scalar_tensor), add(t, "linspace", rg::linspace);

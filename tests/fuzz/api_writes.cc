@@ -11,15 +11,15 @@ using rg::IntList;
 using rg::Operand;
 using rg::Scalar;
 
-template <class F>
-void unary(ApiTable& table, std::string_view name, F) {
+template <auto function>
+void unary(ApiTable& table, std::string_view name) {
   add_write(
-      table, name, +[](Operand x) { return F()(x); });
+      table, name, +[](Operand x) { return function(x); });
 }
-template <class F>
-void binary(ApiTable& table, std::string_view name, F) {
+template <auto function>
+void binary(ApiTable& table, std::string_view name) {
   add_write(
-      table, name, +[](Operand x, Operand y) { return F()(x, y); });
+      table, name, +[](Operand x, Operand y) { return function(x, y); });
 }
 
 void add_methods(ApiTable& t) {
@@ -70,14 +70,14 @@ void add_functions(ApiTable& t) {
 }
 
 void add_elementwise(ApiTable& t) {
-  unary(t, "exp_", rg::exp), unary(t, "log_", rg::log), unary(t, "sqrt_", rg::sqrt);
-  unary(t, "rsqrt_", rg::rsqrt), unary(t, "reciprocal_", rg::reciprocal), unary(t, "sin_", rg::sin);
-  unary(t, "abs_", rg::abs), unary(t, "square_", rg::square), unary(t, "sign_", rg::sign);
-  unary(t, "floor_", rg::floor), unary(t, "neg_", rg::neg), unary(t, "sigmoid_", rg::sigmoid);
-  unary(t, "tanh_", rg::tanh), unary(t, "relu_", rg::relu), unary(t, "silu_", rg::silu);
-  unary(t, "logical_not_", rg::logical_not), binary(t, "atan2_", rg::atan2);
-  binary(t, "fmod_", rg::fmod), binary(t, "remainder_", rg::remainder), binary(t, "lt_", rg::lt);
-  binary(t, "logical_and_", rg::logical_and), binary(t, "hypot_", rg::hypot);
+  unary<rg::exp>(t, "exp_"), unary<rg::log>(t, "log_"), unary<rg::sqrt>(t, "sqrt_");
+  unary<rg::rsqrt>(t, "rsqrt_"), unary<rg::reciprocal>(t, "reciprocal_"), unary<rg::sin>(t, "sin_");
+  unary<rg::abs>(t, "abs_"), unary<rg::square>(t, "square_"), unary<rg::sign>(t, "sign_");
+  unary<rg::floor>(t, "floor_"), unary<rg::neg>(t, "neg_"), unary<rg::sigmoid>(t, "sigmoid_");
+  unary<rg::tanh>(t, "tanh_"), unary<rg::relu>(t, "relu_"), unary<rg::silu>(t, "silu_");
+  unary<rg::logical_not>(t, "logical_not_"), binary<rg::atan2>(t, "atan2_");
+  binary<rg::fmod>(t, "fmod_"), binary<rg::remainder>(t, "remainder_"), binary<rg::lt>(t, "lt_");
+  binary<rg::logical_and>(t, "logical_and_"), binary<rg::hypot>(t, "hypot_");
   add_write(
       t, "sub_", +[](Operand x, Operand y, Scalar alpha) { return rg::sub(x, y, alpha); });
   add_write(t, "div_", rg::div), add_write(t, "pow_", rg::pow), add_write(t, "lerp_", rg::lerp);
@@ -104,6 +104,9 @@ void add_others(ApiTable& t) {
       add_write(t, "scatter_add_", rg::scatter_add, "n m; n m:n; n m");
   add_write(t, "index_add_", rg::index_add, "n m; k:n; k m"),
       add_write(t, "index_copy_", rg::index_copy, "n m; k:n; k m");
+  add_write(t, "scatter_reduce_", rg::scatter_reduce, "n m; n m:n; n m"),
+      add_write(t, "index_reduce_", rg::index_reduce, "n m; k:n; k m");
+  add_write(t, "index_fill_", rg::index_fill, "n m; k:n"), add_write(t, "put_", rg::put, "n m; k:n; k");
   add_write(t, "index_put_", rg::index_put), add_write(t, "cumsum_", rg::cumsum);
   add_write(t, "cumprod_", rg::cumprod), add_write(t, "tril_", rg::tril), add_write(t, "triu_", rg::triu);
   add_write(t, "softmax_", rg::softmax), add_write(t, "flip_", rg::flip),

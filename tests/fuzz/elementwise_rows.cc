@@ -5,6 +5,11 @@
 #include "ops/binary.h"
 #include "ops/comparison.h"
 #include "ops/copy.h"
+#include "ops/float_ops.h"
+#include "ops/join.h"
+#include "ops/reduce.h"
+#include "ops/shrinkage.h"
+#include "ops/special.h"
 #include "ops/ternary.h"
 #include "ops/unary.h"
 #include "tests/fuzz/chooser.h"
@@ -105,6 +110,40 @@ void add_activations(OpRows& rows) {
   unary(rows, "softplus", [](const Tensor& x) { return rg::softplus(x, 2.0, 3.0); });
 }
 
+void add_special_functions(OpRows& rows) {
+  using namespace rg::special;
+  unary(rows, "special_entr", entr, positive);
+  unary(rows, "special_ndtr", ndtr);
+  unary(rows, "special_log_ndtr", log_ndtr);
+  unary(rows, "special_ndtri", ndtri, fraction);
+  unary(rows, "special_erfcx", erfcx, unit);
+  unary(rows, "special_i0", i0, unit);
+  unary(rows, "special_i0e", i0e);
+  unary(rows, "special_i1", i1, unit);
+  unary(rows, "special_i1e", i1e);
+  unary(rows, "sinc", rg::sinc);
+  unary(
+      rows, "logit", [](const Tensor& x) { return rg::logit(x); }, fraction);
+  unary(rows, "tanhshrink", rg::tanhshrink);
+  unary(rows, "softshrink", [](const Tensor& x) { return rg::softshrink(x, 0.25); });
+  unary(rows, "hardshrink", [](const Tensor& x) { return rg::hardshrink(x, 0.25); });
+  unary(rows, "prelu", [](const Tensor& x) { return rg::prelu(x, rg::sum(x)); });
+  unary(rows, "glu", [](const Tensor& x) { return rg::glu(rg::stack({x, x * 0.5}), 0); });
+  binary(rows, "xlogy", rg::xlogy, true, nullptr, positive);
+  binary(rows, "special_xlog1py", xlog1py, true, nullptr, positive);
+  binary(rows, "logaddexp2", rg::logaddexp2, false);
+  binary(
+      rows, "copysign", [](auto a, auto b) { return rg::copysign(a, b); }, false);
+  binary(
+      rows, "fmax", [](auto a, auto b) { return rg::fmax(a, b); }, false);
+  binary(
+      rows, "fmin", [](auto a, auto b) { return rg::fmin(a, b); }, false);
+  binary(
+      rows, "ldexp", [](auto a, auto b) { return rg::ldexp(a, b); }, false);
+  binary(
+      rows, "nextafter", [](auto a, auto b) { return rg::nextafter(a, b); }, false);
+}
+
 void add_two_operands(OpRows& rows) {
   binary(
       rows, "add", [](auto a, auto b) { return rg::add(a, b, 0.5); }, true);
@@ -182,6 +221,7 @@ void add_three_operands(OpRows& rows) {
 void add_elementwise_rows(OpRows& rows) {
   add_functions(rows);
   add_activations(rows);
+  add_special_functions(rows);
   add_two_operands(rows);
   add_three_operands(rows);
 }

@@ -1,7 +1,8 @@
 // Rows of ops whose operands are indices or masks: gather, scatter, embedding, indexing, sorting.
 #include "ops/embedding.h"
+#include "ops/index_functions.h"
 #include "ops/index_ops.h"
-#include "ops/indexing.h"
+#include "ops/scatter_reduce.h"
 #include "ops/sort.h"
 #include "tests/fuzz/chooser.h"
 #include "tests/fuzz/op_table.h"
@@ -90,7 +91,7 @@ void add_masks_and_indexing(OpRows& rows) {
     c.indices({c.length(3)}, x.size(0));
   };
   add(rows, "getitem", first_entries, [](auto& a) {
-    return rg::getitem(a[0], {a[1], rg::indexing::Ellipsis{}, rg::indexing::NewAxis{}});
+    return rg::getitem(a[0], {a[1], rg::indexing::Ellipsis, rg::indexing::None});
   });
   add(
       rows, "index_put",
@@ -118,7 +119,7 @@ void add_masks_and_indexing(OpRows& rows) {
         c.flag();
       },
       [](auto& a) {
-        return rg::embedding(a[1], a[0], a.i(1) ? std::optional<int64_t>(a.i(0)) : std::nullopt, a.i(1));
+        return rg::embedding(a[0], a[1], a.i(1) ? std::optional<int64_t>(a.i(0)) : std::nullopt, a.i(1));
       });
 }
 
@@ -130,13 +131,30 @@ void add_sorts(OpRows& rows) {
     c.integer(c.length(x.size(dim)));
   };
   rows.push_back({"sort", choose, [](const Args& a) {
-                    const rg::SortResult r = rg::sort(a[0], a.i(0), a.i(1));
+                    const rg::ValuesAndIndices r = rg::sort(a[0], a.i(0), a.i(1));
                     return Tensors{r.values, r.indices};
                   }});
   rows.push_back({"topk", choose, [](const Args& a) {
-                    const rg::SortResult r = rg::topk(a[0], a.i(2), a.i(0), a.i(1));
+                    const rg::ValuesAndIndices r = rg::topk(a[0], a.i(2), a.i(0), a.i(1));
                     return Tensors{r.values, r.indices};
                   }});
+}
+
+void add_reductions(OpRows& rows) {
+  for (const auto& [name, reduce] :
+       {std::pair{"scatter_prod", "prod"}, {"scatter_mean", "mean"}, {"scatter_amax", "amax"}})
+    add(
+        rows, name,
+        [](Chooser& c) {
+          c.shaped(value_and_index(c).sizes());
+          c.flag();
+        },
+        [reduce = reduce](auto& a) { return rg::scatter_reduce(a[0], a.i(0), a[1], a[2], reduce, a.i(1)); });
+  add(rows, "index_reduce", value_entries_and_source,
+      [](auto& a) { return rg::index_reduce(a[0], a.i(0), a[1], a[2], "mean"); });
+  add(
+      rows, "index_fill", [](Chooser& c) { value_and_entries(c); },
+      [](auto& a) { return rg::index_fill(a[0], a.i(0), a[1], 0.5); });
 }
 
 }  // namespace
@@ -145,6 +163,7 @@ void add_index_rows(OpRows& rows) {
   add_along_dims(rows);
   add_masks_and_indexing(rows);
   add_sorts(rows);
+  add_reductions(rows);
 }
 
 }  // namespace fuzz

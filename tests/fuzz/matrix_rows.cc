@@ -7,7 +7,9 @@
 #include "ops/attention.h"
 #include "ops/contraction.h"
 #include "ops/creation.h"
+#include "ops/factorizations.h"
 #include "ops/linalg.h"
+#include "ops/matrix_functions.h"
 #include "ops/shape_ops.h"
 #include "tests/fuzz/chooser.h"
 #include "tests/fuzz/op_table.h"
@@ -100,6 +102,11 @@ void add_linalg(OpRows& rows) {
   add(rows, "solve_triangular", matrix,
       [](auto& a) { return rg::solve_triangular(regular(a[0]), a[0], true); });
   add(rows, "matrix_power", matrix, [](auto& a) { return rg::matrix_power(rg::tanh(square(a[0])), 3); });
+  add(rows, "matrix_exp", matrix, [](auto& a) { return rg::linalg::matrix_exp(rg::tanh(square(a[0]))); });
+  add(rows, "pinv", matrix, [](auto& a) { return rg::linalg::pinv(regular(a[0])); });
+  add(rows, "lstsq", matrix, [](auto& a) { return rg::linalg::lstsq(regular(a[0]), a[0]); });
+  add(rows, "qr", matrix, [](auto& a) { return rg::linalg::qr(regular(a[0])).R; });
+  add(rows, "lu_factor", matrix, [](auto& a) { return rg::linalg::lu_factor(regular(a[0])).LU; });
   add(
       rows, "trace", [](Chooser& c) { c.value(2, 2); }, [](auto& a) { return rg::trace(a[0]); });
 }

@@ -42,9 +42,9 @@ void add_norms(OpRows& rows) {
   add(rows, "group_norm", with_channels,
       [](auto& a) { return rg::group_norm(a[0], 1, a.optional(1), a.optional(2)); });
   add(rows, "batch_norm", with_channels,
-      [](auto& a) { return rg::batch_norm(a[0], {}, {}, a.optional(1), a.optional(2), true); });
+      [](auto& a) { return rg::batch_norm(a[0], a.optional(1), a.optional(2), {}, {}, true); });
   add(rows, "instance_norm", with_channels,
-      [](auto& a) { return rg::instance_norm(a[0], {}, {}, a.optional(1), a.optional(2)); });
+      [](auto& a) { return rg::instance_norm(a[0], a.optional(1), a.optional(2)); });
 }
 
 void reduction(Chooser& c) { c.word(c.random.pick(std::array<std::string_view, 3>{"none", "sum", "mean"})); }
@@ -77,13 +77,13 @@ void add_losses(OpRows& rows) {
       rows, "cosine_similarity", [](Chooser& c) { c.shaped(c.value(1, 3, has_elements).sizes()); },
       [](auto& a) { return rg::cosine_similarity(positive(a[0]), positive(a[1]), -1); });
   add(rows, "cross_entropy", classes, [](auto& a) {
-    return rg::cross_entropy(a[0], a[1], a.operands.size() > 2 ? positive(a[2]) : Tensor(), 1, a.word(0),
+    return rg::cross_entropy(a[0], a[1], a.operands.size() > 2 ? positive(a[2]) : Tensor(), a.word(0), 1,
                              0.25);
   });
   add(rows, "cross_entropy_plain", classes,
-      [](auto& a) { return rg::cross_entropy(a[0], a[1], {}, -100, a.word(0)); });
+      [](auto& a) { return rg::cross_entropy(a[0], a[1], {}, a.word(0)); });
   add(rows, "nll_loss", classes,
-      [](auto& a) { return rg::nll_loss(rg::log_softmax(a[0], 1), a[1], {}, -100, a.word(0)); });
+      [](auto& a) { return rg::nll_loss(rg::log_softmax(a[0], 1), a[1], {}, a.word(0)); });
 }
 
 void add_draws(OpRows& rows) {

@@ -17,6 +17,7 @@ std::span<const OpRow> op_table() {
     add_norm_rows(*all);
     add_matrix_rows(*all);
     add_window_rows(*all);
+    add_statistics_rows(*all);
     return all;
   }();
   return *rows;

@@ -62,6 +62,7 @@ void add_reduction_rows(OpRows& rows);
 void add_norm_rows(OpRows& rows);
 void add_matrix_rows(OpRows& rows);
 void add_window_rows(OpRows& rows);
+void add_statistics_rows(OpRows& rows);
 
 /// All rows, in a fixed order.
 std::span<const OpRow> op_table();

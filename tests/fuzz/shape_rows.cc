@@ -2,7 +2,7 @@
 #include "ops/join.h"
 #include "ops/rearrange.h"
 #include "ops/shape_ops.h"
-#include "ops/views.h"
+#include "ops/view_scatter.h"
 #include "tests/fuzz/chooser.h"
 #include "tests/fuzz/op_table.h"
 
@@ -197,6 +197,41 @@ void add_joins(OpRows& rows) {
       [](auto& a) { return rg::stack(a.operands, a.i(0)); });
 }
 
+void add_replaced_views(OpRows& rows) {
+  add(
+      rows, "slice_scatter",
+      [](Chooser& c) {
+        const Tensor x = c.value(1);
+        IntArray shape = x.sizes();
+        const auto dim = static_cast<size_t>(c.dim(x));
+        const int64_t start = c.random.below(shape[dim] + 1);
+        shape[dim] = c.random.below(shape[dim] - start + 1);
+        c.integer(start);
+        c.integer(shape[dim]);
+        c.shaped(shape);
+      },
+      [](auto& a) { return rg::slice_scatter(a[0], a[1], a.i(0), a.i(1), a.i(1) + a.i(2)); });
+  add(
+      rows, "select_scatter",
+      [](Chooser& c) {
+        const Tensor x = c.value(1, 4, [](const Tensor& t) { return t.numel() > 0; });
+        const int64_t dim = c.dim(x);
+        IntArray shape = x.sizes();
+        shape.erase(shape.begin() + (dim + x.dim()) % x.dim());
+        c.integer(c.random.below(x.size(dim)));
+        c.shaped(shape);
+      },
+      [](auto& a) { return rg::select_scatter(a[0], a[1], a.i(0), a.i(1)); });
+  add(
+      rows, "diag_embed", [](Chooser& c) { c.value(1, 3), c.integer(c.random.between(-2, 2)); },
+      [](auto& a) { return rg::diag_embed(a[0], a.i(0), 0, -1); });
+  add(
+      rows, "diagonal_scatter", [](Chooser& c) { c.value(2), c.integer(c.random.between(-1, 1)); },
+      [](auto& a) {
+        return rg::diagonal_scatter(a[0], rg::diagonal(rg::flip(a[0], {0}), a.i(0), 0, -1), a.i(0), 0, -1);
+      });
+}
+
 }  // namespace
 
 void add_shape_rows(OpRows& rows) {
@@ -204,6 +239,7 @@ void add_shape_rows(OpRows& rows) {
   add_other_views(rows);
   add_copies(rows);
   add_joins(rows);
+  add_replaced_views(rows);
 }
 
 }  // namespace fuzz

@@ -29,7 +29,7 @@ struct Folder {
 TEST_CASE("any dtype, shape and strides is saved and loaded") {
   const Folder folder;
   const std::string path = folder.path + "/a.safetensors";
-  const Tensor matrix = rg::tensor({1, 2, 3, 4, 5, 6}, {2, 3});
+  const Tensor matrix = rg::tensor({1.0, 2, 3, 4, 5, 6}, {2, 3});
   const rg::StateDict state{{"t", matrix.t()},
                             {"leaf", rg::tensor({0.5, 1}).requires_grad_()},
                             {"double", rg::tensor({1e-300}, {rg::kFloat64})},

@@ -323,6 +323,9 @@ TEST_CASE("dims are not cut to 32 bits") {
 TEST_CASE("numbers that an op is not defined for") {
   for (const char* n : {"2147483647", "4294967297", "171", "0", "-1"})
     check_refused("polygamma %x {n=" + std::string(n) + "} : f32[3,4]", "n is below 1 or above 170");
+  for (const char* n : {"6", "-1", "4294967296"})
+    check_refused("special_i0e %x {derivative=" + std::string(n) + "} : f32[3,4]", "go up to order 5");
+  check_refused("special_bessel_i %x {order=17} : f32[3,4]", "order is at most 16");
   const std::string draw = ", seed=1, offset=0} : ";
   check_refused("dropout %x {p=1.5" + draw + "f32[3,4]", "outside [0, 1]");
   check_refused("bernoulli_number {size=[2], p=-0.5, dtype=f32" + draw + "f32[2]", "outside [0, 1]");

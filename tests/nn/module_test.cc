@@ -241,11 +241,11 @@ TEST_CASE("recorded functions read and write buffers in each run, also where fun
 TEST_CASE("layers compute their formulas") {
   nn::Linear linear(nullptr, "", 2, 3);
   linear.load_state_dict(
-      {{"weight", rg::tensor({1, 2, 3, 4, 5, 6}, {3, 2})}, {"bias", rg::tensor({0.5, 0, -1})}});
-  CHECK(linear(rg::tensor({1, -1}, {1, 2})).to_vector() == std::vector<double>{-0.5, -1, -2});
+      {{"weight", rg::tensor({1.0, 2, 3, 4, 5, 6}, {3, 2})}, {"bias", rg::tensor({0.5, 0, -1})}});
+  CHECK(linear(rg::tensor({1.0, -1}, {1, 2})).to_vector() == std::vector<double>{-0.5, -1, -2});
 
   nn::LayerNorm norm(nullptr, "", {2}, {.eps = 0});
-  CHECK(norm(rg::tensor({1, 3, 10, 20}, {2, 2})).to_vector() == std::vector<double>{-1, 1, -1, 1});
+  CHECK(norm(rg::tensor({1.0, 3, 10, 20}, {2, 2})).to_vector() == std::vector<double>{-1, 1, -1, 1});
 
   nn::Embedding table(nullptr, "", 4, 2);
   const std::vector<double> rows = table.weight.to_vector();
@@ -253,9 +253,9 @@ TEST_CASE("layers compute their formulas") {
         std::vector<double>{rows[6], rows[7], rows[0], rows[1]});
 
   nn::ReLU relu;
-  CHECK(relu(rg::tensor({-1, 2})).to_vector() == std::vector<double>{0, 2});
+  CHECK(relu(rg::tensor({-1.0, 2})).to_vector() == std::vector<double>{0, 2});
   nn::GELU gelu(nullptr, "");
-  CHECK(gelu(rg::tensor({1})).item<double>() == Approx(0.8413447));
+  CHECK(gelu(rg::tensor({1.0})).item<double>() == Approx(0.8413447));
 }
 
 TEST_CASE("convolution layers: shapes of parameters and results, initial values") {

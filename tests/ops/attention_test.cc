@@ -31,7 +31,7 @@ Tensor formula(const Tensor& q, const Tensor& k, const Tensor& v, bool causal = 
 
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, bool causal = false,
               std::optional<Scalar> scale = {}) {
-  return scaled_dot_product_attention(q, k, v, {}, causal, scale);
+  return scaled_dot_product_attention(q, k, v, {}, 0.0, causal, scale);
 }
 
 TEST_CASE("the fused op gives the formula's values, in blocks too") {
@@ -259,7 +259,7 @@ TEST_CASE("masks") {
 
 TEST_CASE("a query without keys gives zeros and no gradient") {
   const Tensor q = input({2, 4}), k = input({3, 4}, -1, 1, 2), v = input({3, 2}, -1, 1, 3);
-  const Tensor keep = ge(tensor({1, 0, 1, 0, 0, 0}, {2, 3}), 0.5);
+  const Tensor keep = ge(tensor({1.0, 0, 1, 0, 0, 0}, {2, 3}), 0.5);
   const Tensor out = scaled_dot_product_attention(q, k, v, keep);
   CHECK(select(out, 0, 1).to_vector() == std::vector<double>{0, 0});
   sum(out).backward();
@@ -346,7 +346,7 @@ TEST_CASE("errors of attention") {
   CHECK(category_of([&] { attend(ones({4}), k, v); }) == Category::bad_dim);
   CHECK(category_of([&] { attend(q, to(k, kFloat64), v); }) == Category::dtype_mismatch);
   CHECK(category_of([&] {
-          scaled_dot_product_attention(q, k, v, ones({3, 5}, kBool), true);
+          scaled_dot_product_attention(q, k, v, ones({3, 5}, kBool), 0.0, true);
         }) == Category::bad_argument);
   CHECK(category_of([&] {
           scaled_dot_product_attention(q, k, v, ones({3, 5}, kFloat64));

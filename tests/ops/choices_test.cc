@@ -40,7 +40,7 @@ TEST_CASE("randperm gives permutations, all equally often") {
 
 TEST_CASE("multinomial with replacement") {
   manual_seed(7);
-  const Tensor weights = tensor({1, 0, 3, 4, 0, 2, 0}), turned = stack({weights, flip(weights, {0})}, 1).t();
+  const Tensor weights = tensor({1.0, 0, 3, 4, 0, 2, 0}), turned = stack({weights, flip(weights, {0})}, 1).t();
   const Tensor one = multinomial(weights, 20'000, true);
   CHECK(one.dtype() == kInt64);
   const std::vector<double> shares{0.1, 0, 0.3, 0.4, 0, 0.2, 0};
@@ -57,7 +57,7 @@ TEST_CASE("multinomial with replacement") {
 TEST_CASE("multinomial without replacement draws one after the other") {
   manual_seed(9);
   const std::vector<double> w{1, 2, 3, 4};
-  const Tensor rows = expand(tensor({1, 2, 3, 4, 0}), {30'000, 5});
+  const Tensor rows = expand(tensor({1.0, 2, 3, 4, 0}), {30'000, 5});
   const std::vector<double> pairs = multinomial(rows, 2).to_vector();
   std::vector<double> counts(16), shares(16);
   for (size_t i = 0; i < pairs.size(); i += 2) {

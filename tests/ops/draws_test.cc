@@ -221,12 +221,12 @@ TEST_CASE("parameters outside their domain are refused") {
   refused([&] { bernoulli(x, -0.1); });
   refused([&] { multinomial(x - 2.0, 1); });
   refused([&] { multinomial(zeros({3}), 1); });
-  refused([&] { multinomial(tensor({1, 1, 0, 0}).view({2, 2}), 1); });
+  refused([&] { multinomial(tensor({1.0, 1, 0, 0}).view({2, 2}), 1); });
   refused([&] { multinomial(tensor({1, INFINITY}), 1); });
   refused([&] { multinomial(tensor({1, NAN}), 1); });
   refused([&] { multinomial(x, 0); });
   refused([&] { multinomial(x, 5); });
-  refused([&] { multinomial(tensor({0, 1, 0}), 2); });
+  refused([&] { multinomial(tensor({0.0, 1, 0}), 2); });
   refused([&] { multinomial(ones({2, 0}), 1, true); });
   refused([&] { multinomial(ones({2, 2, 2}), 1); }, Category::bad_dim);
   refused([&] { multinomial(ones({}), 1); }, Category::bad_dim);

@@ -96,7 +96,7 @@ const Row kRows[] = {
     {"sum", [](const Tensor& x) { return rg::sum(x); }, {kOdd, kOdd, -k53}, {kOdd + 1}},
     {"prod", [](const Tensor& x) { return rg::prod(x); }, {kOdd, 3}, {3 * kOdd}},
     {"amax", [](const Tensor& x) { return rg::amax(x); }, {k53, kOdd}, {kOdd}},
-    {"min along a dim", [](const Tensor& x) { return std::get<0>(rg::min(x, 0)); }, {kOdd + 1, kOdd}, {kOdd}},
+    {"min along a dim", [](const Tensor& x) { return rg::min(x, 0).values; }, {kOdd + 1, kOdd}, {kOdd}},
     {"argmax", [](const Tensor& x) { return rg::argmax(x); }, {k53, kOdd}, {1}},
     {"cumsum", [](const Tensor& x) { return rg::cumsum(x, 0); }, {kOdd, 1}, {kOdd, kOdd + 1}},
     {"cumprod", [](const Tensor& x) { return rg::cumprod(x, 0); }, {kOdd, 3}, {kOdd, 3 * kOdd}},

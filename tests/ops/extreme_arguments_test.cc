@@ -5,8 +5,8 @@
 #include "ops/contraction.h"
 #include "ops/convolution.h"
 #include "ops/embedding.h"
+#include "ops/index_functions.h"
 #include "ops/index_ops.h"
-#include "ops/indexing.h"
 #include "ops/interpolate.h"
 #include "ops/join.h"
 #include "ops/linalg.h"
@@ -15,6 +15,7 @@
 #include "ops/pooling.h"
 #include "ops/sampling.h"
 #include "ops/scan.h"
+#include "ops/scatter_reduce.h"
 #include "ops/softmax.h"
 #include "ops/sort.h"
 #include "ops/views.h"
@@ -42,10 +43,18 @@ TEST_CASE("indices and numbers of classes") {
   each_pair("index_select", [&](int64_t a, int64_t b) { return index_select(x, b, index(a)); });
   each_pair("index_add", [&](int64_t a, int64_t b) { return index_add(x, b, index(a), leaf({1, 4})); });
   each_pair("index_copy", [&](int64_t a, int64_t b) { return index_copy(x, b, index(a), leaf({1, 4})); });
+  each_pair("scatter_reduce", [&](int64_t a, int64_t b) {
+    return scatter_reduce(x, b, index(a, {1, 1}), leaf({1, 1}), "amax");
+  });
+  each_pair("index_reduce", [&](int64_t a, int64_t b) {
+    return index_reduce(x, b, index(a), leaf({1, 4}), "prod");
+  });
+  each_pair("index_fill", [&](int64_t a, int64_t b) { return index_fill(x, b, index(a), 2); });
+  each("put", [&](int64_t a) { return put(x, index(a), leaf({1})); });
   each("index_put", [&](int64_t a) { return index_put(x, {index(a)}, leaf({4})); });
-  each_pair("embedding", [&](int64_t a, int64_t b) { return embedding(index(a), x, b); });
-  each_pair("cross_entropy", [&](int64_t a, int64_t b) { return cross_entropy(x, index(a, {3}), {}, b); });
-  each_pair("nll_loss", [&](int64_t a, int64_t b) { return nll_loss(x, index(a, {3}), {}, b); });
+  each_pair("embedding", [&](int64_t a, int64_t b) { return embedding(x, index(a), b); });
+  each_pair("cross_entropy", [&](int64_t a, int64_t b) { return cross_entropy(x, index(a, {3}), {}, "mean", b); });
+  each_pair("nll_loss", [&](int64_t a, int64_t b) { return nll_loss(x, index(a, {3}), {}, "mean", b); });
   each_pair("topk", [&](int64_t a, int64_t b) { return topk(x, a, b).values; });
   each("multinomial", [&](int64_t a) { return multinomial(x, a); });
   each("multinomial with replacement", [&](int64_t a) { return multinomial(x, a, true); });

@@ -6,13 +6,36 @@
 #include "ops/indexing.h"
 #include "ops/random_ops.h"
 #include "ops/rearrange.h"
+#include "ops/reshaping.h"
 #include "ops/sampling.h"
-#include "ops/views.h"
+#include "ops/stacking.h"
+#include "ops/view_scatter.h"
 
 namespace retrograd {
 namespace {
 
 using namespace extreme;
+
+TEST_CASE("dims, sections and offsets of joins, splits and replaced views") {
+  const MemoryLimit limit;
+  const Tensor x = leaf({3, 4}), v = leaf({3});
+  const auto last = [](const Tensors& parts) { return parts.back(); };
+  each_pair("tensor_split", [&](int64_t a, int64_t b) { return last(tensor_split(x, a, b)); });
+  each_pair("tensor_split at indices", [&](int64_t a, int64_t b) {
+    return last(tensor_split(x, IntArray{a, b}));
+  });
+  each("hsplit", [&](int64_t a) { return last(hsplit(x, a)); });
+  each_pair("unflatten", [&](int64_t a, int64_t b) { return unflatten(x, 1, {a, b}); });
+  each_pair("swapaxes", [&](int64_t a, int64_t b) { return swapaxes(x, a, b); });
+  each_pair("rot90", [&](int64_t a, int64_t b) { return rot90(x, a, {b, 1}); });
+  each_pair("diag_embed", [&](int64_t a, int64_t b) { return diag_embed(v, a, b); });
+  each_pair("slice_scatter", [&](int64_t a, int64_t b) { return slice_scatter(x, x, 0, a, b); });
+  each_pair("select_scatter", [&](int64_t a, int64_t b) { return select_scatter(x, v, a, b); });
+  each_pair("diagonal_scatter", [&](int64_t a, int64_t b) { return diagonal_scatter(x, v, a, b); });
+  each_pair("as_strided_scatter",
+            [&](int64_t a, int64_t b) { return as_strided_scatter(x, v, {3}, {a}, b); });
+  each("vander", [&](int64_t a) { return vander(v, a); });
+}
 
 TEST_CASE("sizes of new tensors") {
   const MemoryLimit limit;
@@ -113,7 +136,7 @@ TEST_CASE("repeats, shifts, amounts of padding, parts") {
 }
 
 TEST_CASE("what large numbers give") {
-  const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {3, 2});
+  const Tensor x = tensor({1.0, 2, 3, 4, 5, 6}, {3, 2});
   using Numbers = std::vector<double>;
   CHECK(slice(x, 0, 1, kMax).to_vector() == Numbers{3, 4, 5, 6});
   CHECK(slice(x, 0, -kMax, kMax, kMax).to_vector() == Numbers{1, 2});
@@ -128,9 +151,9 @@ TEST_CASE("what large numbers give") {
   CHECK(tril_indices(2, power(40), -1).to_vector() == Numbers{1, 0});
   CHECK(tril_indices(3, 2, kMax).sizes() == IntArray{2, 6});
   CHECK_THROWS_AS(arange(kMin, kMax, power(62)), Error);
-  CHECK(roll(tensor({1, 2, 3}), {kMin}).to_vector() == Numbers{3, 1, 2});
+  CHECK(roll(tensor({1.0, 2, 3}), {kMin}).to_vector() == Numbers{3, 1, 2});
   CHECK(as_strided(x, {1}, {power(40)}, 4).to_vector() == Numbers{5});
-  CHECK(expand(tensor({7}), {power(40)}).numel() == power(40));
+  CHECK(expand(tensor({7.0}), {power(40)}).numel() == power(40));
 }
 
 }  // namespace

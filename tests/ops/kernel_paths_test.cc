@@ -184,7 +184,7 @@ void check_columns(const Tensor& x) {
   check([](const Tensor& y, int64_t d) { return amax(y, d); });
   check([](const Tensor& y, int64_t d) { return amin(y, d); });
   check([](const Tensor& y, int64_t d) { return argmax(y, d).to(kFloat64); });
-  check([](const Tensor& y, int64_t d) { return std::get<1>(min(y, d)).to(kFloat64); });
+  check([](const Tensor& y, int64_t d) { return min(y, d).indices.to(kFloat64); });
   check([](const Tensor& y, int64_t d) { return any(y, d).to(kFloat64); });
   check([](const Tensor& y, int64_t d) { return count_nonzero(y, d).to(kFloat64); });
   check([](const Tensor& y, int64_t d) { return prod(y, d); });
@@ -280,7 +280,7 @@ void check_sorted(const Tensor& line, bool descending) {
   const std::vector<size_t> order = stable_order(v, descending);
   const int64_t n = static_cast<int64_t>(v.size());
   for (const int64_t count : {n, std::min<int64_t>(n, 7), n / 9}) {
-    const SortResult found = count == n ? sort(line, 0, descending) : topk(line, count, 0, descending);
+    const ValuesAndIndices found = count == n ? sort(line, 0, descending) : topk(line, count, 0, descending);
     const Values got = found.values.to_vector(), places = found.indices.to_vector();
     int64_t wrong = 0;
     for (size_t i = 0; i < got.size(); ++i) {
@@ -311,7 +311,7 @@ TEST_CASE("sort along other dims") {
   manual_seed(6);
   const Tensor x = randn({5, 130, 3});
   const Tensor rows = contiguous(permute(x, {0, 2, 1}));
-  const SortResult a = sort(x, 1), b = sort(rows, 2);
+  const ValuesAndIndices a = sort(x, 1), b = sort(rows, 2);
   CHECK(same(contiguous(permute(a.values, {0, 2, 1})).to_vector(), b.values.to_vector()));
   CHECK(same(contiguous(permute(a.indices, {0, 2, 1})).to_vector(), b.indices.to_vector()));
   CHECK(topk(x, 0, 1).values.numel() == 0);

@@ -4,16 +4,19 @@
 #include "ops/matmul.h"
 
 #include "ops/contraction.h"
+#include "ops/rearrange.h"
 #include "ops/unary.h"
 #include "ops/views.h"
-#include "tests/ops/gradcheck.h"
 #include "tests/errors.h"
+#include "tests/ops/gradcheck.h"
+#include "tests/same_bits.h"
 
 namespace retrograd {
 namespace {
 
 using testing::gradcheck;
 using testing::input;
+using testing::same_bits;
 using testing::worst_difference;
 
 // The product of matrices by definition: a sum over an expanded elementwise product.
@@ -34,6 +37,32 @@ TEST_CASE("mm and bmm of any layout") {
   CHECK(worst_difference(bmm(x, turned), product_by_sum(x, y)) < 1e-14);
   CHECK(worst_difference(bmm(expand(narrow(x, 0, 1, 1), {3, 5, 7}), y),
                          product_by_sum(expand(narrow(x, 0, 1, 1), {3, 5, 7}), y)) < 1e-14);
+}
+
+// Half of them is computed, and copied to the other half.
+TEST_CASE("products of matrices and their own transposes have the bits of other products") {
+  const auto check = [](const Tensor& x) {
+    const Tensor copy = x.clone();
+    CHECK(same_bits(bmm(x, transpose(x, 1, 2)), bmm(x, transpose(copy, 1, 2))));
+    CHECK(same_bits(bmm(transpose(x, 1, 2), x), bmm(transpose(x, 1, 2), copy)));
+    const Tensor one = select(x, 0, 1), other = select(copy, 0, 1);
+    CHECK(same_bits(mm(one, t(one)), mm(one, t(other))));
+    // The strides of a transpose, but of other matrices.
+    const Tensor turned = flip(x, {0}).contiguous();
+    CHECK(same_bits(bmm(x, transpose(turned, 1, 2)), bmm(x, transpose(turned, 1, 2).contiguous())));
+    const Tensor first = narrow(x, 0, 0, 2), last = narrow(x, 0, 1, 2);
+    CHECK(same_bits(bmm(first, transpose(last, 1, 2)), bmm(first, transpose(last, 1, 2).contiguous())));
+    CHECK(same_bits(baddbmm(bmm(x, transpose(copy, 1, 2)), x, transpose(x, 1, 2), 0.5, 2),
+                    baddbmm(bmm(x, transpose(copy, 1, 2)), x, transpose(copy, 1, 2), 0.5, 2)));
+  };
+  for (const ScalarType dtype : {kFloat64, kFloat32, kBFloat16, kFloat16})
+    for (const auto& [n, k] : {std::pair{128, 7}, {131, 64}, {64, 129}, {200, 300}, {257, 1100}})
+      check(input({3, n, k}, -1, 1, 1).to(dtype));
+  const Tensor x = input({150, 40}, -1, 1, 1);
+  CHECK(worst_difference(mm(x, t(x)), product_by_sum(x, t(x))) < 1e-13);
+  // One matrix for the whole batch.
+  const Tensor same = expand(unsqueeze(x, 0), {3, 150, 40});
+  CHECK(same_bits(bmm(same, transpose(same, 1, 2)), expand(unsqueeze(mm(x, t(x)), 0), {3, 150, 150})));
 }
 
 TEST_CASE("sizes of zero and one") {

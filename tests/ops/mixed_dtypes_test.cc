@@ -112,10 +112,10 @@ TEST_CASE("normalisations of 16 bits with parameters of float32") {
     agree([&](const Tensor& in) { return layer_norm(in, {3}, w3, b3); });
     agree([&](const Tensor& in) { return rms_norm(in, {3}, w3, 1e-3); });
     agree([&](const Tensor& in) { return group_norm(in, 2, w, b); });
-    agree([&](const Tensor& in) { return batch_norm(in, {}, {}, w, b, true); });
-    agree([&](const Tensor& in) { return instance_norm(in, {}, {}, w, b); });
+    agree([&](const Tensor& in) { return batch_norm(in, w, b, {}, {}, true); });
+    agree([&](const Tensor& in) { return instance_norm(in, w, b); });
     const Tensor mean = zeros({4}), var = ones({4});
-    agree([&](const Tensor& in) { return batch_norm(in, mean, var, w, b, false); });
+    agree([&](const Tensor& in) { return batch_norm(in, w, b, mean, var, false); });
   }
 }
 
@@ -126,9 +126,9 @@ TEST_CASE("parameters of normalisations in other dtypes are refused, except for 
   refused([&] { layer_norm(halves, {3}, ones({3}, {kBFloat16})); });
   refused([&] { layer_norm(halves, {3}, ones({3}), ones({3}, {kFloat16})); });
   refused([&] { group_norm(doubles, 2, ones({4})); });
-  refused([&] { batch_norm(doubles, zeros({4}), ones({4})); });
-  refused([&] { batch_norm(x, {}, {}, ones({4}, {kFloat16}), {}, true); });
-  refused([&] { instance_norm(halves, {}, {}, ones({4}, {kFloat64})); });
+  refused([&] { batch_norm(doubles, {}, {}, zeros({4}), ones({4})); });
+  refused([&] { batch_norm(x, ones({4}, {kFloat16}), {}, {}, {}, true); });
+  refused([&] { instance_norm(halves, ones({4}, {kFloat64})); });
   CHECK(rms_norm(doubles, {3}, ones({3})).dtype() == kFloat64);
   CHECK(rms_norm(x, {3}, ones({3}, {kFloat64})).dtype() == kFloat32);
   CHECK(rms_norm(halves, {3}, ones({3}, {kBFloat16})).dtype() == kFloat16);

@@ -33,28 +33,40 @@ const Row kRows[] = {
        return written(x.clone(), [&](const Tensor& y) { rg::setitem_(y, {i}, 7); });
      },
      true},
-    {"index_put", [](const Tensor& x, const Tensor& i) { return rg::index_put(x, {i}, rg::full({2}, 7)); },
+    {"index_put", [](const Tensor& x, const Tensor& i) { return rg::index_put(x, {i}, rg::full({2}, 7.0)); },
      true},
     {"index_put, accumulated",
-     [](const Tensor& x, const Tensor& i) { return rg::index_put(x, {i}, rg::full({2}, 7), true); }, true},
+     [](const Tensor& x, const Tensor& i) { return rg::index_put(x, {i}, rg::full({2}, 7.0), true); }, true},
     {"take", [](const Tensor& x, const Tensor& i) { return rg::take(x, i); }, true},
     {"take_along_dim", [](const Tensor& x, const Tensor& i) { return rg::take_along_dim(x, i, 0); }, true},
     {"take_along_dim of all", [](const Tensor& x, const Tensor& i) { return rg::take_along_dim(x, i); },
      true},
     {"gather", [](const Tensor& x, const Tensor& i) { return rg::gather(x, 0, i); }, false},
-    {"scatter", [](const Tensor& x, const Tensor& i) { return rg::scatter(x, 0, i, rg::full({2}, 7)); },
+    {"scatter", [](const Tensor& x, const Tensor& i) { return rg::scatter(x, 0, i, rg::full({2}, 7.0)); },
      false},
     {"scatter a number", [](const Tensor& x, const Tensor& i) { return rg::scatter(x, 0, i, 7); }, false},
     {"scatter_add",
-     [](const Tensor& x, const Tensor& i) { return rg::scatter_add(x, 0, i, rg::full({2}, 7)); }, false},
+     [](const Tensor& x, const Tensor& i) { return rg::scatter_add(x, 0, i, rg::full({2}, 7.0)); }, false},
     {"index_select", [](const Tensor& x, const Tensor& i) { return rg::index_select(x, 0, i); }, false},
-    {"index_add", [](const Tensor& x, const Tensor& i) { return rg::index_add(x, 0, i, rg::full({2}, 7)); },
+    {"index_add", [](const Tensor& x, const Tensor& i) { return rg::index_add(x, 0, i, rg::full({2}, 7.0)); },
      false},
-    {"index_copy", [](const Tensor& x, const Tensor& i) { return rg::index_copy(x, 0, i, rg::full({2}, 7)); },
+    {"index_copy", [](const Tensor& x, const Tensor& i) { return rg::index_copy(x, 0, i, rg::full({2}, 7.0)); },
      false},
+    {"scatter_reduce",
+     [](const Tensor& x, const Tensor& i) {
+       return rg::scatter_reduce(x, 0, i, rg::full({2}, 7.0), "prod", false);
+     },
+     false},
+    {"index_reduce",
+     [](const Tensor& x, const Tensor& i) {
+       return rg::index_reduce(x, 0, i, rg::full({2}, 7.0), "mean", false);
+     },
+     false},
+    {"index_fill", [](const Tensor& x, const Tensor& i) { return rg::index_fill(x, 0, i, 7); }, true},
+    {"put", [](const Tensor& x, const Tensor& i) { return rg::put(x, i, rg::full({2}, 7.0)); }, true},
     {"embedding",
      [](const Tensor& x, const Tensor& i) {
-       return rg::embedding(i, rg::reshape(x, {3, 1}));
+       return rg::embedding(rg::reshape(x, {3, 1}), i);
      },
      false},
     {"one_hot", [](const Tensor&, const Tensor& i) { return rg::one_hot(i, 3); }, false},
@@ -64,7 +76,7 @@ std::vector<double> values(const Tensor& x) { return x.to_vector(); }
 
 TEST_CASE(
     "Negative indices wrap around, or are refused, as in PyTorch; what is too negative is refused by all") {
-  const Tensor x = rg::tensor({10, 20, 30});
+  const Tensor x = rg::tensor({10.0, 20, 30});
   for (const Row& row : kRows)
     for (const bool compiled : {false, true}) {
       INFO(row.name << (compiled ? ", compiled" : ", eager"));

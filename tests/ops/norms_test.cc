@@ -58,7 +58,7 @@ TEST_CASE("rms_norm divides by the root of the mean square") {
 TEST_CASE("batch_norm in training moves the running statistics") {
   const Tensor x = to(input({4, 2, 3}, -2, 5, 8).detach(), kFloat32);
   const Tensor mean = tensor({1, -1}, {kFloat32}), var = tensor({2, 0.5}, {kFloat32});
-  const Tensor y = batch_norm(x, mean, var, {}, {}, true, 0.25, 1e-3);
+  const Tensor y = batch_norm(x, {}, {}, mean, var, true, 0.25, 1e-3);
   const std::vector<double> v = x.to_vector();
   for (size_t c = 0; c < 2; ++c) {
     const auto at = [&](size_t i) { return v[(i / 3 * 2 + c) * 3 + i % 3]; };
@@ -111,9 +111,9 @@ TEST_CASE("weights by channel are like products and sums after the normalisation
       [&](const Tensors& in) { return group_norm(in[0], 2, of(in, 1), of(in, 2)); },
       [&](const Tensors& in) { return group_norm(in[0], 4, of(in, 1), of(in, 2)); },
       [&](const Tensors& in) { return group_norm(in[0], 1, of(in, 1), of(in, 2)); },
-      [&](const Tensors& in) { return batch_norm(in[0], {}, {}, of(in, 1), of(in, 2), true); },
+      [&](const Tensors& in) { return batch_norm(in[0], of(in, 1), of(in, 2), {}, {}, true); },
       [&](const Tensors& in) {
-        return in[0].dim() > 2 ? instance_norm(in[0], {}, {}, of(in, 1), of(in, 2)) : in[0] * 1;
+        return in[0].dim() > 2 ? instance_norm(in[0], of(in, 1), of(in, 2)) : in[0] * 1;
       }};
   for (const Shape& shape : {Shape{5, 8}, Shape{90, 72}, Shape{1100, 72}, Shape{3, 4, 2}, Shape{2, 8, 5},
                              Shape{2, 4, 17, 3}, Shape{2, 12, 4, 40}, Shape{0, 4, 3}, Shape{2, 4, 0}})
@@ -138,7 +138,7 @@ TEST_CASE("16-bit inputs with weights by channel are rounded once") {
     return y.to_vector() == to(exact, kBFloat16).to_vector();
   };
   CHECK(same(group_norm(x, 2, w, b), group_norm(wide(x), 2, wide(w), wide(b))));
-  CHECK(same(batch_norm(x, {}, {}, w, b, true), batch_norm(wide(x), {}, {}, wide(w), wide(b), true)));
+  CHECK(same(batch_norm(x, w, b, {}, {}, true), batch_norm(wide(x), wide(w), wide(b), {}, {}, true)));
 }
 
 TEST_CASE("derivatives of normalisations") {
@@ -152,10 +152,10 @@ TEST_CASE("derivatives of normalisations") {
   gradcheck([](const Tensors& in) { return rms_norm(in[0], {3, 4}, {}, 0.1); }, {x});
   const Tensor c = input({3}, 0.5, 2, 5), d = input({3}, -1, 1, 6);
   gradcheck([](const Tensors& in) { return group_norm(in[0], 3, in[1], in[2]); }, {x, c, d});
-  gradcheck([](const Tensors& in) { return batch_norm(in[0], {}, {}, in[1], in[2], true); }, {x, c, d});
-  gradcheck([](const Tensors& in) { return instance_norm(in[0], {}, {}, in[1], in[2]); }, {x, c, d});
+  gradcheck([](const Tensors& in) { return batch_norm(in[0], in[1], in[2], {}, {}, true); }, {x, c, d});
+  gradcheck([](const Tensors& in) { return instance_norm(in[0], in[1], in[2]); }, {x, c, d});
   const Tensor mean = tensor({1, 2, 3}, {kFloat64}), var = tensor({1, 0.5, 2}, {kFloat64});
-  gradcheck([&](const Tensors& in) { return batch_norm(in[0], mean, var, in[1], in[2]); }, {x, c, d});
+  gradcheck([&](const Tensors& in) { return batch_norm(in[0], in[1], in[2], mean, var); }, {x, c, d});
 }
 
 Tensor gradient_of(const Function& f, const Tensors& in) {
@@ -270,7 +270,7 @@ TEST_CASE("training on no values leaves the running statistics as they are") {
   const Tensor mean = full({2}, 3.0), var = full({2}, 4.0);
   for (const Shape& shape : {Shape{3, 2, 3, 0}, Shape{0, 2}, Shape{0, 2, 4}}) {
     const Tensor x = zeros(shape).requires_grad_();
-    const Tensor y = batch_norm(x, mean, var, ones({2}), {}, true);
+    const Tensor y = batch_norm(x, ones({2}), {}, mean, var, true);
     CHECK(y.impl().shape() == shape);
     CHECK(autograd::grad({sum(y)}, {x})[0].impl().shape() == shape);
   }
@@ -295,7 +295,7 @@ TEST_CASE("empty inputs and refusals") {
   CHECK(category([&] { layer_norm(x, {3}, zeros({3}, {kFloat64})); }) == Category::dtype_mismatch);
   CHECK(category([&] { layer_norm(to(x, kInt64), {3}); }) == Category::dtype_mismatch);
   CHECK(category([&] { group_norm(x, 3); }) == Category::bad_argument);
-  CHECK(category([&] { batch_norm(x, zeros({3}), zeros({4})); }) == Category::shape_mismatch);
+  CHECK(category([&] { batch_norm(x, {}, {}, zeros({3}), zeros({4})); }) == Category::shape_mismatch);
   CHECK(category([&] { batch_norm(x); }) == Category::bad_argument);
   CHECK(category([&] { batch_norm(zeros({1, 4}), {}, {}, {}, {}, true); }) == Category::bad_argument);
   CHECK(category([&] { instance_norm(zeros({4})); }) == Category::bad_dim);

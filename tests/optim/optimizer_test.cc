@@ -233,7 +233,7 @@ TEST_CASE("parameters that share memory are updated one after the other") {
 }
 
 TEST_CASE("a step raises the version of what it writes") {
-  const Tensor p = rg::tensor({2, 3}).requires_grad_();
+  const Tensor p = rg::tensor({2.0, 3}).requires_grad_();
   const Tensor loss = rg::sum(p * p);
   optim::SGD optimizer(rg::Tensors{p}, {.lr = 0.1});
   p.set_grad(rg::ones({2}));
@@ -290,7 +290,7 @@ TEST_CASE("clip_grad_norm_ scales to the norm asked for and returns the one befo
 
 TEST_CASE("clip_grad_value_ clamps, strided gradients too") {
   const Tensor p = rg::zeros({2, 3}).requires_grad_();
-  p.set_grad(rg::tensor({1, 2, 3, -4, 5, 6}, {3, 2}).t());
+  p.set_grad(rg::tensor({1.0, 2, 3, -4, 5, 6}, {3, 2}).t());
   optim::clip_grad_value_({p}, 3);
   CHECK(p.grad().to_vector() == Vector{1, 3, 3, 2, -3, 3});
   CHECK(category_of([&] { optim::clip_grad_value_({p}, -1); }) == Category::bad_argument);

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "optim/eigenbasis.h"
 #include "retrograd/retrograd.h"
 #include "tests/errors.h"
 #include "tests/optimizer_state.h"
@@ -216,8 +215,7 @@ TEST_CASE("inputs of rotated, very different scales are easier for SOAP than for
   rg::manual_seed(5);
   const int64_t n = 16;
   const rg::TensorOptions wide{rg::kFloat64};
-  const Tensor rotation =
-      optim::detail::orthonormal_columns(rg::randn({n, n}, wide), rg::SourceLocation::current());
+  const Tensor rotation = rg::linalg::qr(rg::randn({n, n}, wide)).Q;
   const Tensor mixed = rg::pow(10.0, rg::arange(n, wide) * (-2.0 / n)).reshape({n, 1}) * rotation;
   const Tensor target = rg::randn({n, n}, wide);
   const auto train = [&](auto optimizer, const Tensor& w) {
@@ -238,31 +236,4 @@ TEST_CASE("inputs of rotated, very different scales are easier for SOAP than for
   INFO("from " << first << ": SOAP " << soap << ", AdamW " << adam);
   CHECK(soap < 0.01 * first);
   CHECK(soap < 0.5 * adam);
-}
-
-TEST_CASE("eigenvectors and the Q of QR factors") {
-  const rg::SourceLocation here = rg::SourceLocation::current();
-  for (const rg::ScalarType dtype : {rg::kFloat32, rg::kFloat64}) {
-    const double close = dtype == rg::kFloat32 ? 1e-5 : 1e-13;
-    const Tensor a = waves({9, 9}, 1.3, dtype), s = rg::matmul(a, a.t()), one = rg::eye(9, {}, {dtype});
-    const Tensor v = optim::detail::eigenvectors(s, here), d = rg::matmul(v.t(), rg::matmul(s, v));
-    CHECK(largest(rg::matmul(v.t(), v) - one) < close);
-    CHECK(largest(d - d * one) < close * largest(s));
-    const std::vector<double> values = rg::sum(d * one, {0}).to_vector();
-    for (size_t i = 1; i < values.size(); ++i) CHECK(values[i] <= values[i - 1] + close);
-    const Tensor q = optim::detail::orthonormal_columns(a, here), r = rg::matmul(q.t(), a);
-    CHECK(largest(rg::matmul(q.t(), q) - one) < close);
-    CHECK(largest(rg::tril(r, -1)) < close * largest(a) * 9);
-    CHECK(optim::detail::orthonormal_columns(rg::zeros({2, 2}, {dtype}), here).to_vector() ==
-          rg::eye(2).to_vector());
-    const Tensor bad = rg::full({2, 2}, NAN, {dtype});
-    for (const double x : optim::detail::eigenvectors(bad, here).to_vector()) CHECK(std::isnan(x));
-    for (const double x : optim::detail::orthonormal_columns(bad, here).to_vector()) CHECK(std::isnan(x));
-  }
-  CHECK(category_of([&] {
-          optim::detail::eigenvectors(rg::zeros({2, 3}), here);
-        }) == Category::shape_mismatch);
-  CHECK(category_of([&] {
-          optim::detail::orthonormal_columns(rg::zeros({2, 2}, {rg::kInt64}), here);
-        }) == Category::dtype_mismatch);
 }

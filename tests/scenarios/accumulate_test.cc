@@ -11,7 +11,7 @@ TEST_CASE("S40 ten steps without zeroing: one capture, with and without a .grad"
     Tensor w = leaf({1, 2});
   };
   run_both<State>({.steps = 10, .captures = 1}, [](State& s, Mode& mode, int step) {
-    mode.backward(rg::sum(s.w * rg::tensor({3, 5})));
+    mode.backward(rg::sum(s.w * rg::tensor({3.0, 5})));
     CHECK(values(s.w.grad()) == Values{3.0 * (step + 1), 5.0 * (step + 1)});
     return Tensors{s.w.grad().clone()};
   });
@@ -31,7 +31,7 @@ TEST_CASE("S40 .grad comes and goes: one capture") {
 
 TEST_CASE("S41 a .grad that the user assigns is updated in place") {
   run_both({.steps = 3, .captures = 1}, [](Mode& mode, int step) {
-    const Tensor w = leaf({1, 2}), mine = rg::full({2}, step);
+    const Tensor w = leaf({1, 2}), mine = rg::full({2}, 1.0 * step);
     const void* memory = mine.raw_data();
     w.set_grad(mine);
     mode.backward(rg::sum(w * w));
@@ -47,7 +47,7 @@ TEST_CASE("S42 a fresh gradient that nobody else holds becomes .grad without a c
     const Tensor w = leaf({1, 2});
     const void* memory = nullptr;
     w.register_hook([&](const Tensor& g) { return memory = g.raw_data(), Tensor(); });
-    mode.backward(rg::sum(w * rg::tensor({3, 5})));
+    mode.backward(rg::sum(w * rg::tensor({3.0, 5})));
     CHECK(w.grad().raw_data() == memory);
     CHECK(values(w.grad()) == Values{3, 5});
     return Tensors{w.grad()};
@@ -74,7 +74,7 @@ TEST_CASE("S45 a gradient that a hook kept is copied") {
     const Tensor w = leaf({1, 2});
     Tensor kept;
     w.register_hook([&](const Tensor& g) { return kept = g, Tensor(); });
-    mode.backward(rg::sum(w * rg::tensor({3, 5})));
+    mode.backward(rg::sum(w * rg::tensor({3.0, 5})));
     CHECK(w.grad().raw_data() != kept.raw_data());
     w.grad().zero_();
     CHECK(values(kept) == Values{3, 5});
@@ -112,7 +112,7 @@ TEST_CASE("S48 a later gradient is added in place: .grad stays the same object")
     uint32_t version = 0;
   };
   run_both<State>({.steps = 3, .captures = 1}, [](State& s, Mode& mode, int step) {
-    mode.backward(rg::sum(s.w * rg::tensor({3, 5})));
+    mode.backward(rg::sum(s.w * rg::tensor({3.0, 5})));
     if (step > 0) {
       CHECK(s.w.grad().is_same(s.first));
       CHECK(s.w.grad().raw_data() == s.memory);
@@ -128,7 +128,7 @@ TEST_CASE("S48 a later gradient is added in place: .grad stays the same object")
 
 TEST_CASE("S51 with create_graph accumulation makes a new .grad that has a history") {
   run_both({.steps = 2, .captures = 1}, [](Mode& mode, int) {
-    const Tensor w = leaf({1, 2}), before = rg::tensor({10, 20});
+    const Tensor w = leaf({1, 2}), before = rg::tensor({10.0, 20});
     w.set_grad(before);
     mode.backward({rg::sum(w * w)}, {}, {}, true);
     CHECK_FALSE(w.grad().is_same(before));
@@ -145,7 +145,7 @@ TEST_CASE("S52 the graph names the leaf: which .grad is added to is settled when
   rg::CompiledBackward compiled = rg::compile_backward();
   for (double start : {0.0, 100.0, -7.0}) {
     const Tensor w = leaf({1, 2});
-    if (start != 0) w.set_grad(rg::full({2}, start));
+    if (start != 0) w.set_grad(rg::full({2}, 1.0 * start));
     compiled(rg::sum(w * w));
     CHECK(values(w.grad()) == Values{start + 2, start + 4});
   }
@@ -162,7 +162,7 @@ TEST_CASE("S52 the graph names the leaf: which .grad is added to is settled when
 
 TEST_CASE("S53 gradients given for the roots are never written to") {
   struct State {
-    Tensor x = leaf({1, 2}), given = rg::tensor({3, 5}), other = rg::tensor({7, 11});
+    Tensor x = leaf({1, 2}), given = rg::tensor({3.0, 5}), other = rg::tensor({7.0, 11});
   };
   run_both<State>({.steps = 3, .captures = 1}, [](State& s, Mode& mode, int step) {
     const Tensor y = s.x.view({2}),
@@ -178,7 +178,7 @@ TEST_CASE("S53 gradients given for the roots are never written to") {
 
 TEST_CASE("S53 a gradient that passes through to a leaf is not the caller's") {
   run_both({.steps = 2, .captures = 1}, [](Mode& mode, int) {
-    const Tensor x = leaf({1, 2}), given = rg::tensor({3, 5});
+    const Tensor x = leaf({1, 2}), given = rg::tensor({3.0, 5});
     mode.backward({x.view({2})}, {given});
     x.grad().mul_(100.0);
     mode.backward({x.view({2})}, {given});

@@ -61,7 +61,7 @@ TEST_CASE(
   run_both([](Mode& mode) {
     const Tensor x = leaf({1, 2}), w = leaf({3, 4});
     const Tensor a = x * 2.0, b = w * 3.0, y = a * b;
-    a.mul_(tensor({5, 5}));
+    a.mul_(tensor({5.0, 5}));
     for (int i = 0; i < 2; ++i)
       CHECK(category_of([&] { mode.backward(sum(y)); }) == Category::version_mismatch);
     return Tensors{};

@@ -170,7 +170,7 @@ TEST_CASE("S15 nodes with thousands of operands are neither truncated nor mixed 
   const int count = 20000;
   run_both({.steps = 3, .captures = 2}, [&](Mode& mode, int step) {
     Tensors parts;
-    for (int i = 0; i < count; ++i) parts.push_back(rg::full({2}, i % 7));
+    for (int i = 0; i < count; ++i) parts.push_back(rg::full({2}, 1.0 * (i % 7)));
     const int last = step == 1 ? count - 2 : count - 1;  // which of them wants a gradient, besides the first
     const Tensor first = parts[0].requires_grad_(),
                  wanted = parts[static_cast<size_t>(last)].requires_grad_();

@@ -89,7 +89,7 @@ TEST_CASE("S121 the order in which a function saves its tensors is structure") {
   for (const bool swapped : {false, true, false, true})
     for (const bool traced : {false, true}) {
       Mode mode(traced ? &compiled : nullptr);
-      const Tensor x = leaf({5, 7}), y = tensor({1, 2});
+      const Tensor x = leaf({5, 7}), y = tensor({1.0, 2});
       mode.backward(sum(Difference::apply(x, y, swapped)));
       INFO((traced ? "traced" : "eager"));
       CHECK(values(x.grad()) == (swapped ? Values{-4, -5} : Values{4, 5}));
@@ -119,7 +119,7 @@ TEST_CASE("S122 integers 1 2 3 1 and floats 1.1 2.2 3.3 1.1 that a function keep
 
 TEST_CASE("S123 an argument that is no tensor takes an undefined gradient") {
   run_both([](Mode& mode) {
-    const Tensor x = leaf({1, 2}), fixed = tensor({1, 2});
+    const Tensor x = leaf({1, 2}), fixed = tensor({1.0, 2});
     mode.backward(sum(Scaled::apply(x, Scalar(2.5)) + Difference::apply(x, fixed, false)));
     CHECK(values(x.grad()) == Values{2.5, 2.5});
     CHECK_FALSE(fixed.grad().defined());

@@ -44,7 +44,7 @@ void check_writes() {
   using F = Shows<Traceable>;
   for (const Returns what : kShared) {
     INFO("returns " << static_cast<int>(what));
-    outside = tensor({3, 4});
+    outside = tensor({3.0, 4});
     const Tensor x = leaf({1, 2}), h = x * 1.0;
     const Tensor y = F::apply(h, what)[0];
     CHECK(refused([&] { y.mul_(3.0); }).find("function_views_test.cc") != std::string::npos);
@@ -155,7 +155,7 @@ TEST_CASE("what an opaque function shows is seen by who gets it from a compiled 
   auto gives = compile([](const Tensor& x) { return Shows<false>::apply(x, Returns::argument)[0]; });
   auto own = compile([](const Tensor& x) { return Shows<false>::apply(x * 1.0, Returns::argument)[0]; });
   for (int i = 0; i < 3; ++i) {
-    const Tensor x = tensor({1, 2}), y = gives(x);
+    const Tensor x = tensor({1.0, 2}), y = gives(x);
     x.mul_(2.0);
     CHECK(values(y) == Values{2, 4});
     CHECK(values(own(x)) == Values{2, 4});

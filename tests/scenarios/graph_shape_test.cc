@@ -82,7 +82,7 @@ TEST_CASE("roots in the order of their records and in the opposite one are two s
   const Tensors parts = split(x, 1);
   for (const size_t first : {5, 2, 4, 2}) {
     x.set_grad({});
-    compiled.backward({parts[first], parts[3]}, {full({1}, 2), full({1}, 7)}, true);
+    compiled.backward({parts[first], parts[3]}, {full({1}, 2.0), full({1}, 7.0)}, true);
     std::vector<double> expected(6);
     expected[first] = 2, expected[3] = 7;
     CHECK(values(x.grad()) == expected);

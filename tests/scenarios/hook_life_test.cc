@@ -97,7 +97,7 @@ TEST_CASE("S82 a post-accumulate hook is for leaves only") {
         Category::hook_forbidden);
   CHECK(text.find("leaf") != std::string::npos);
   CHECK(category_of([&] {
-          tensor({1, 2}).register_post_accumulate_grad_hook([](const Tensor&) {});
+          tensor({1.0, 2}).register_post_accumulate_grad_hook([](const Tensor&) {});
         }) == Category::hook_forbidden);
   // A value as an answer does not compile into another result: the hook's type is void(const Tensor&).
   static_assert(
@@ -194,7 +194,7 @@ TEST_CASE("S89 a new hook object in each step needs no new capture") {
       Mode mode(traced ? &compiled : nullptr);
       const Tensor a = leaf({1, 2}), b = a * 2.0;
       const double factor = step;
-      const Tensor shift = full({2}, step);
+      const Tensor shift = full({2}, 1.0 * step);
       b.register_hook([factor](const Tensor& g) { return g * factor; });
       b.grad_fn().register_prehook([shift](const Tensors& g) { return Tensors{g[0] + shift}; });
       b.grad_fn().register_hook([=](const Tensors& g, const Tensors&) {

@@ -142,7 +142,7 @@ TEST_CASE("S25 gradients of the parts of a leaf") {
 
 TEST_CASE("S26 a root given twice counts twice") {
   run_both({.steps = 2, .captures = 1}, [](Mode& mode, int) {
-    const Tensor x = leaf({1, 2}), g = rg::tensor({3, 5});
+    const Tensor x = leaf({1, 2}), g = rg::tensor({3.0, 5});
     const Tensor y = x * 10.0;
     mode.backward({y, y}, {g, g});
     CHECK(values(x.grad()) == Values{60, 100});
@@ -153,7 +153,7 @@ TEST_CASE("S26 a root given twice counts twice") {
 
 TEST_CASE("S26 a leaf as root, given twice") {
   run_both({.steps = 2, .captures = 1}, [](Mode& mode, int) {
-    const Tensor x = leaf({1, 2}), g = rg::tensor({3, 5});
+    const Tensor x = leaf({1, 2}), g = rg::tensor({3.0, 5});
     mode.backward({x, x}, {g, g});
     CHECK(values(x.grad()) == Values{6, 10});
     CHECK(values(g) == Values{3, 5});
@@ -163,7 +163,7 @@ TEST_CASE("S26 a leaf as root, given twice") {
 
 TEST_CASE("S27 several roots that share a part") {
   run_both({.steps = 3, .captures = 1}, [](Mode& mode, int) {
-    const Tensor q = leaf({1, 2}), gz = rg::tensor({3, 5}), gc = rg::tensor({0.5, 7});
+    const Tensor q = leaf({1, 2}), gz = rg::tensor({3.0, 5}), gc = rg::tensor({0.5, 7});
     const Tensor y = q * 2.0, z = y + 1.0, c = y - 4.0;
     mode.backward({z, c}, {gz, gc});
     CHECK(values(q.grad()) == Values{7, 24});
@@ -173,7 +173,7 @@ TEST_CASE("S27 several roots that share a part") {
 
 TEST_CASE("S27 a root that another root depends on") {
   run_both({.steps = 3, .captures = 1}, [](Mode& mode, int) {
-    const Tensor q = leaf({1, 2}), gz = rg::tensor({3, 5}), gy = rg::tensor({0.5, 7});
+    const Tensor q = leaf({1, 2}), gz = rg::tensor({3.0, 5}), gy = rg::tensor({0.5, 7});
     const Tensor y = q * 2.0, z = y * 10.0;
     mode.backward({y, z}, {gy, gz});
     CHECK(values(q.grad()) == Values{61, 114});
@@ -185,7 +185,7 @@ TEST_CASE("S28 a root that wants no gradient is an error, alone and with others"
   rg::CompiledBackward compiled = rg::compile_backward();
   Mode eager, traced(&compiled);
   for (Mode* mode : {&eager, &traced}) {
-    const Tensor x = leaf({1, 2}), plain = rg::tensor({3});
+    const Tensor x = leaf({1, 2}), plain = rg::tensor({3.0});
     CHECK(category_of([&] { mode->backward(plain); }) == rg::Category::no_grad_fn);
     CHECK(category_of([&] { mode->backward({rg::sum(x), plain}); }) == rg::Category::no_grad_fn);
     CHECK_FALSE(x.grad().defined());

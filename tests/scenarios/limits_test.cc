@@ -25,7 +25,7 @@ struct ReadsTooEarly : Function<ReadsTooEarly> {
 
 TEST_CASE("forward mode: the gradient that a compiled backward gives in a dual level has its tangent") {
   run_both([](Mode& mode) {
-    const Tensor x = leaf({0.5, -1.5}), v = tensor({1, 2});
+    const Tensor x = leaf({0.5, -1.5}), v = tensor({1.0, 2});
     autograd::DualLevel level;
     const Tensor dual = level.make_dual(x, v);
     const Tensor y = sum(dual * dual * dual);
@@ -125,7 +125,7 @@ TEST_CASE("saved tensors of a function cannot be read outside of its backward") 
 
 TEST_CASE("a .grad that is another tensor of the graph is written to in place, alike in both modes") {
   run_both([](Mode& mode) {
-    const Tensor x = leaf({1, 2}), y = tensor({10, 20});
+    const Tensor x = leaf({1, 2}), y = tensor({10.0, 20});
     x.set_grad(y);
     mode.backward(sum(x * 3.0 + y));
     CHECK(values(x.grad()) == Values{13, 23});

@@ -451,3 +451,33 @@ TEST_CASE(
     }
   }
 }
+
+TEST_CASE(
+    "50: gradients at other addresses in each step cause no capture; of replaced parameters few are kept") {
+  const Tensors p = parameters(), q = parameters();
+  optim::AdamW eager(p), recorded(q);
+  auto step = rg::compile_step([&] { recorded.step(); });
+  Tensors kept;  // so that no memory comes back
+  for (int t = 1; t <= 50; ++t) {
+    give(p, t, all), give(q, t, all);
+    for (const Tensor& x : q) kept.push_back(x.grad());
+    eager.step(), step();
+  }
+  check_same(eager, recorded);
+  CHECK(step.stats().captures == 1);
+  CHECK(step.stats().evictions == 0);
+
+  constexpr int kReplaced = 10, kKept = 4;
+  optim::SGD replaced({p[0]}, {.lr = 0.5});
+  auto other = rg::compile_step([&] { replaced.step(); }, {.recordings = kKept});
+  for (int t = 0; t < kReplaced; ++t) {
+    const Tensor next = rg::ones({3}, {rg::kFloat64, rg::kCPU, true});
+    next.set_grad(rg::full({3}, static_cast<double>(t), {rg::kFloat64}));
+    replaced.param_groups()[0].params = {next};
+    kept.push_back(next);
+    other();
+    CHECK(next.to_vector() == std::vector<double>(3, 1 - 0.5 * t));
+  }
+  CHECK(other.stats().captures == kReplaced);
+  CHECK(other.stats().evictions == kReplaced - kKept);
+}

@@ -45,7 +45,7 @@ TEST_CASE("S95, hook 17 disabled hooks refuse a guard with the given text; texts
 
 TEST_CASE("S97, hook 9 a pack hook that writes to its input is an error of the op, or of the registration") {
   const auto writes = [] {
-    return saved_tensor_hooks([](const Tensor& t) { return t.add_(full({2}, 1)); },
+    return saved_tensor_hooks([](const Tensor& t) { return t.add_(full({2}, 1.0)); },
                               [](const Tensor& t) { return t; });
   };
   std::string text;

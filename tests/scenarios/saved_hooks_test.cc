@@ -26,7 +26,7 @@ TEST_CASE("hook 1 a * a under counting hooks: two packs in the forward, two unpa
 
 TEST_CASE("hook 2 only the operand that the rule needs is packed") {
   run_both([](Mode& mode) {
-    const Tensor x = leaf({1, 2}), y = tensor({3, 4});
+    const Tensor x = leaf({1, 2}), y = tensor({3.0, 4});
     Tensor packed;
     int unpacks = 0;
     SavedTensorHooksGuard guard([&](const Tensor& t) { return mode.log("pack"), packed = t; },

@@ -101,12 +101,12 @@ TEST_CASE("S104, hook 15 a payload on the saved memory keeps the version check, 
     a.set_grad({});
     mode.backward(written(
         saved_tensor_hooks([](const Tensor& t) { return clone(t); }, [](const Tensor& t) { return t; })));
-    CHECK(same_bits(a.grad(), cos(tensor({1, 2}))));
+    CHECK(same_bits(a.grad(), cos(tensor({1.0, 2}))));
     a.set_grad({});
     mode.backward(written(saved_tensor_hooks([](const Tensor& t) { return Boxed{t}; },
                                              [](const Boxed& box) { return box.inside; })));
     CHECK(same_bits(a.grad(),
-                    cos(tensor({2, 3}))));  // a write to the content of an opaque payload is not noticed
+                    cos(tensor({2.0, 3}))));  // a write to the content of an opaque payload is not noticed
   });
 }
 

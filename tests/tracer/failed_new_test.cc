@@ -278,7 +278,7 @@ TEST_CASE("hooks and functions") {
 TEST_CASE("files and texts") {
   const std::string path = rg::testing::in_test_folder("failed_new.safetensors");
   exhaust("a file", computes([=] {
-            rg::save({{"a", rg::tensor({1, 2})}, {"b", rg::tensor({3})}}, path);
+            rg::save({{"a", rg::tensor({1.0, 2})}, {"b", rg::tensor({3.0})}}, path);
             rg::StateDict read = rg::load(path);
             return Tensors{read.at("a"), read.at("b")};
           }),

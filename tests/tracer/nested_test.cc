@@ -58,7 +58,7 @@ TEST_CASE("a backward inside the backward of a user's function, through the same
   std::vector<double> expected;
   for (rg::CompiledBackward* c : {static_cast<rg::CompiledBackward*>(nullptr), &compiled, &compiled}) {
     Nesting::compiled = c;
-    const Tensor x = rg::tensor({1, -2, 3}).requires_grad_();
+    const Tensor x = rg::tensor({1.0, -2, 3}).requires_grad_();
     const Tensor loss = rg::sum(rg::sin(Nesting::apply(Nesting::apply(x))));
     if (c)
       (*c)(loss);
@@ -178,7 +178,7 @@ TEST_CASE("numbers of this run reach the node after a rule that called user code
 }
 
 TEST_CASE("backwards that nest too deep are one short error with a hint") {
-  const Tensor x = rg::tensor({1}).requires_grad_(), loss = x * 2.0;
+  const Tensor x = rg::tensor({1.0}).requires_grad_(), loss = x * 2.0;
   int depth = 0, most = 8193;
   loss.grad_fn().register_prehook([&](const Tensors&) {
     if (++depth < most) loss.backward({}, true);
@@ -200,7 +200,7 @@ TEST_CASE("backwards that nest too deep are one short error with a hint") {
 }
 
 TEST_CASE("a hook, or a pack hook, that calls its own compiled step ends with one error") {
-  const Tensor x = rg::tensor({1}).requires_grad_();
+  const Tensor x = rg::tensor({1.0}).requires_grad_();
   const auto ends = [](auto& step) {
     const std::string text = retrograd::error_of([&] { step(); }).what();
     INFO(text);
@@ -244,7 +244,7 @@ TEST_CASE("backwards that nest on a small stack") {
 #else
   const size_t stack = 1 << 20;
 #endif
-  const Tensor x = rg::tensor({1}).requires_grad_(), loss = x * 2.0;
+  const Tensor x = rg::tensor({1.0}).requires_grad_(), loss = x * 2.0;
   int depth = 0;
   loss.grad_fn().register_prehook([&](const Tensors&) {
     if (++depth < 8193) loss.backward({}, true);

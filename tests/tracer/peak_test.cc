@@ -110,7 +110,7 @@ TEST_CASE("a table that is looked up in and multiplied with has one gradient's m
   const Tensor tokens = rg::randint(0, kWords, {kRows}), next = rg::randint(0, kWords, {kRows});
   rg::optim::AdamW optimizer({table}), eager({same});
   const auto train = [&](const Tensor& weight, rg::optim::AdamW& by) {
-    const Tensor loss = rg::cross_entropy(rg::linear(rg::tanh(rg::embedding(tokens, weight)), weight), next);
+    const Tensor loss = rg::cross_entropy(rg::linear(rg::tanh(rg::embedding(weight, tokens)), weight), next);
     loss.backward();
     by.step();
     by.zero_grad();

@@ -10,7 +10,7 @@
 #include "tracer/plan/null_executor.h"
 
 namespace rg = retrograd;
-using rg::Arrival;
+using rg::FetchedValue;
 using rg::PrefetchOptions;
 using rg::PrefetchSchedule;
 using rg::Tensor;
@@ -26,7 +26,7 @@ PrefetchSchedule schedule(int64_t live = 0) {
   return PrefetchSchedule(std::vector<int64_t>(10, live), std::vector<bool>(10, true));
 }
 
-Arrival arrival(size_t step, int64_t bytes, PrefetchOptions options, size_t earliest = 0) {
+FetchedValue arrival(size_t step, int64_t bytes, PrefetchOptions options, size_t earliest = 0) {
   return {step, step, earliest, bytes, options};
 }
 
@@ -34,43 +34,43 @@ Arrival arrival(size_t step, int64_t bytes, PrefetchOptions options, size_t earl
 
 TEST_CASE("a value is begun as many nodes ahead as its pair asks for, as far as there is room") {
   CHECK(schedule().add({}).empty());
-  const Arrival late[] = {arrival(5, 8, {.nodes = 0, .room_bytes = 100}), arrival(9, 8, {.nodes = -1})};
+  const FetchedValue late[] = {arrival(5, 8, {.nodes = 0, .room_bytes = 100}), arrival(9, 8, {.nodes = -1})};
   CHECK(schedule().add(late) == Steps{5, 9});
   // One at a time: the peak is one value, and they do not overlap.
-  const Arrival apart[] = {arrival(3, 8, {.nodes = 2}), arrival(7, 8, {.nodes = 3})};
+  const FetchedValue apart[] = {arrival(3, 8, {.nodes = 2}), arrival(7, 8, {.nodes = 3})};
   CHECK(schedule().add(apart) == Steps{1, 4});
-  const Arrival near[] = {arrival(3, 8, {.nodes = 64}), arrival(7, 8, {.nodes = 64})};
+  const FetchedValue near[] = {arrival(3, 8, {.nodes = 64}), arrival(7, 8, {.nodes = 64})};
   CHECK(schedule().add(near) == Steps{0, 4});
-  const Arrival roomy[] = {arrival(3, 8, {.nodes = 64}), arrival(7, 8, {.nodes = 64, .room_bytes = 8})};
+  const FetchedValue roomy[] = {arrival(3, 8, {.nodes = 64}), arrival(7, 8, {.nodes = 64, .room_bytes = 8})};
   CHECK(schedule().add(roomy) == Steps{0, 0});
-  const Arrival unlimited[] = {arrival(3, 8, {.nodes = 64}),
+  const FetchedValue unlimited[] = {arrival(3, 8, {.nodes = 64}),
                                arrival(7, 8, {.nodes = 64, .room_bytes = INT64_MAX})};
   CHECK(schedule().add(unlimited) == Steps{0, 0});
-  const Arrival nearly[] = {arrival(3, 8, {.nodes = 64}), arrival(7, 8, {.nodes = 64, .room_bytes = 7})};
+  const FetchedValue nearly[] = {arrival(3, 8, {.nodes = 64}), arrival(7, 8, {.nodes = 64, .room_bytes = 7})};
   CHECK(schedule().add(nearly) == Steps{0, 4});
 }
 
 TEST_CASE("what else is live decides, and what holds a value longer") {
   PrefetchSchedule valley({5, 9, 3, 3, 5, 3}, std::vector<bool>(6, true));
-  const Arrival one[] = {arrival(5, 4, {.nodes = 64})};
+  const FetchedValue one[] = {arrival(5, 4, {.nodes = 64})};
   CHECK(valley.add(one) == Steps{2});  // the peak is 9: at 4, 3 and 2 there is room for 4
-  const Arrival long_lived[] = {{2, 6, 0, 8, {.nodes = 64}}, {7, 7, 0, 8, {.nodes = 64}}};
+  const FetchedValue long_lived[] = {{2, 6, 0, 8, {.nodes = 64}}, {7, 7, 0, 8, {.nodes = 64}}};
   CHECK(schedule().add(long_lived) == Steps{0, 7});
 }
 
 TEST_CASE("nodes that do not compute are not counted, and a payload must be there") {
   PrefetchSchedule with_views(std::vector<int64_t>(6), {true, true, false, true, false, false});
-  const Arrival one[] = {arrival(5, 8, {.nodes = 2})};
+  const FetchedValue one[] = {arrival(5, 8, {.nodes = 2})};
   CHECK(with_views.add(one) == Steps{1});
-  const Arrival packed_late[] = {arrival(5, 8, {.nodes = 64}, 4), arrival(9, 8, {.nodes = 64}, 9)};
+  const FetchedValue packed_late[] = {arrival(5, 8, {.nodes = 64}, 4), arrival(9, 8, {.nodes = 64}, 9)};
   CHECK(schedule().add(packed_late) == Steps{4, 9});
 }
 
 TEST_CASE("room does not add up over batches") {
   PrefetchSchedule s = schedule();
-  const Arrival first[] = {arrival(1, 8, {}), arrival(2, 8, {.nodes = 2, .room_bytes = 8})};
+  const FetchedValue first[] = {arrival(1, 8, {}), arrival(2, 8, {.nodes = 2, .room_bytes = 8})};
   CHECK(s.add(first) == Steps{0, 0});
-  const Arrival second[] = {arrival(6, 8, {.nodes = 9, .room_bytes = 8}, 3),
+  const FetchedValue second[] = {arrival(6, 8, {.nodes = 9, .room_bytes = 8}, 3),
                             arrival(7, 8, {.nodes = 9, .room_bytes = 8}, 3),
                             arrival(8, 8, {.nodes = 9, .room_bytes = 8}, 3)};
   CHECK(s.add(second) == Steps{3, 3, 7});
@@ -78,7 +78,7 @@ TEST_CASE("room does not add up over batches") {
 
 TEST_CASE("nothing is begun between steps that are started together, which count as one") {
   const PrefetchSchedule::Together graphs[] = {{1, 4}, {5, 8}};
-  const auto begins = [&](const Arrival& a, std::vector<int64_t> live = std::vector<int64_t>(10)) {
+  const auto begins = [&](const FetchedValue& a, std::vector<int64_t> live = std::vector<int64_t>(10)) {
     PrefetchSchedule s(std::move(live), std::vector<bool>(10, true), graphs);
     return s.add({&a, 1}).front();
   };

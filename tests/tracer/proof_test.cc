@@ -66,7 +66,7 @@ TEST_CASE("new sizes of the same structure need no new capture") {
 TEST_CASE("numbers are inputs of the graph") {
   rg::CompiledBackward backward = rg::compile_backward();
   for (double factor : {2.0, 3.5, -1.25}) {
-    Tensor x = rg::tensor({1, 2, 3}).requires_grad_();
+    Tensor x = rg::tensor({1.0, 2, 3}).requires_grad_();
     backward(rg::sum(x * factor / 4.0));
     CHECK(x.grad().to_vector()[0] == Approx(factor / 4));
   }
@@ -77,7 +77,7 @@ TEST_CASE("hooks and unpacks run in one order, eager and traced") {
   std::vector<std::string> log;
   auto run = [&](rg::CompiledBackward* traced) {
     log.clear();
-    Tensor a = rg::tensor({1, 2}).requires_grad_(), b = rg::tensor({3, 4}).requires_grad_();
+    Tensor a = rg::tensor({1.0, 2}).requires_grad_(), b = rg::tensor({3.0, 4}).requires_grad_();
     Tensor c, d;
     {
       rg::SavedTensorHooksGuard guard(
@@ -164,7 +164,7 @@ TEST_CASE("a Hessian-vector product by backward of backward agrees with forward 
 }
 
 TEST_CASE("a captured graph prints, parses to itself, and runs") {
-  const Tensor x = rg::tensor({1, 2, 3, 4}, {2, 2}).requires_grad_();
+  const Tensor x = rg::tensor({1.0, 2, 3, 4}, {2, 2}).requires_grad_();
   rg::CompiledBackward backward = rg::compile_backward();
   const Tensor gradient = backward.grad({rg::sum(rg::mm(x, x) * 3.0)}, {x})[0];
   const std::string text = backward.graph()->print();
@@ -179,7 +179,7 @@ TEST_CASE("a captured graph prints, parses to itself, and runs") {
 }
 
 TEST_CASE("a graph with an unpack and a hook reads like this") {
-  Tensor x = rg::tensor({1, 2, 3, 4}, {2, 2}).requires_grad_();
+  Tensor x = rg::tensor({1.0, 2, 3, 4}, {2, 2}).requires_grad_();
   Tensor y = x * x;
   y.register_hook([](const Tensor& g) { return g * 0.5; });
   rg::CompiledBackward backward = rg::compile_backward();

@@ -75,7 +75,8 @@ std::string signature(const Sample& sample) {
                         !optional               ? ""
                         : op.has_scalar_operand ? "|number"
                                                 : "?");
-    if (!plain && sample.type(i).dtype != rg::ScalarType::Undefined) text += ": " + rg::to_string(sample.type(i));
+    if (!plain && sample.type(i).dtype != rg::ScalarType::Undefined)
+      text += ": " + rg::to_string(sample.type(i));
   }
   if (op.arity < 0) text += ", ...";
   Kinds kinds(op.has_scalar_operand);
@@ -132,8 +133,14 @@ std::string cell(std::string_view text) {
 std::string row(const Entry& entry) {
   const Sample sample(entry);
   const rg::OpInfo& op = sample.op();
-  const Rule rule = op.vjp ? rule_of(sample) : Rule{};
-  const std::string how = op.vjp ? derivative(sample, rule) : fmt::format("none: {}", op.no_derivative);
+  Rule rule;
+  std::string how = fmt::format("none: {}", op.no_derivative);
+  try {
+    if (op.vjp) how = derivative(sample, rule = rule_of(sample));
+  } catch (const rg::Error& e) {
+    if (e.category() != rg::Category::unsupported) throw;
+    how = "in part";
+  }
   return fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell(signature(sample)), cell(op.doc),
                      dtypes_text(sample), cell(how), fmt::join(rule.saved, ", "), traits(op), executors(op));
 }

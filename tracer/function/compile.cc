@@ -32,6 +32,9 @@ struct FunctionCache::State {
     options.check_pairs |= checks.pairs;
     if (options.twin_calls < 0)
       fail(Category::bad_argument, name(), fmt::format("twin_calls is {}", options.twin_calls));
+    if (options.budget.is_set() && kind == FunctionKind::function)
+      fail(Category::unsupported, name(),
+           "a memory budget is for a whole step. Hint: compile_step, with the backward inside");
   }
   static std::shared_ptr<State> without_function(const FunctionCache& moved) {
     auto state = std::make_shared<State>(moved.state_->kind, moved.state_->options);
@@ -316,7 +319,8 @@ void FunctionCache::find_or_record(const FunctionBody& body, const CallParts& ar
     if (!pins) state_->fail_gone(found.capture->gone(), where);
     server.pins = *std::move(pins);
   }
-  auto sized = std::make_shared<SizedFunction>(found.capture, arguments.tensors, std::move(found.values));
+  auto sized = std::make_shared<SizedFunction>(found.capture, arguments.tensors, std::move(found.values),
+                                               state_->options.budget);
   if (server.is_first) {
     found.capture->choose(sized->choices());
     if (found.capture->has_traceable_pairs() && logging::wants(logging::Topic::trace))
@@ -434,7 +438,15 @@ FunctionCache::Stats FunctionCache::stats() const {
 
 std::string FunctionCache::explain() const {
   std::lock_guard lock(state_->mutex);
-  return state_->last ? explanation_of(state_->last->capture(), state_->fixed_because) : "";
+  if (!state_->last) return "";
+  const MemoryReport* const memory = state_->last->memory();
+  return explanation_of(state_->last->capture(), state_->fixed_because) + (memory ? memory->text() : "");
+}
+
+MemoryReport FunctionCache::memory() const {
+  std::lock_guard lock(state_->mutex);
+  const MemoryReport* const found = state_->last ? state_->last->memory() : nullptr;
+  return found ? *found : MemoryReport();
 }
 
 std::string FunctionCache::segments() const {

@@ -50,6 +50,7 @@
 #include <type_traits>
 
 #include "tracer/backward/compile_backward.h"
+#include "tracer/function/memory_budget.h"
 #include "tracer/function/parts.h"
 #include "tracer/plan/segments.h"
 
@@ -79,6 +80,8 @@ struct CompileOptions {
   // the graph does: other bits are an Error(bad_argument) that names the pair, the op, its line and the tensor
   // (docs/hooks.md). Also switched on by RETROGRAD_CHECK=pairs.
   bool check_pairs = false;
+  // Of a step: the most bytes that a run may add (docs/memory_budget.md). Unsupported for compile().
+  MemoryBudget budget = {};
 };
 
 /// The part independent of the function's type.
@@ -130,6 +133,8 @@ class FunctionCache {
   /// What the recording that ran last has fixed, and what it reads at each run, a line each: sizes, guards, numbers with
   /// their lines, tensors from outside; empty before the first call.
   std::string explain() const;
+  /// The memory of the plan that ran last, of a step with a budget; else all zero.
+  MemoryReport memory() const;
   /// The segments of the plan that ran last: which are launched as graphs, and why they are cut, a line each
   /// (tracer/plan/segments.h).
   std::string segments() const;

@@ -207,6 +207,11 @@ void FunctionRecorder::write(TensorImpl& self, const Tensor& result, SourceLocat
   memory_.write(self, result, where);
 }
 
+void FunctionRecorder::geometry_changes(const TensorImpl& self, SourceLocation where) {
+  if (self.graph != id_ || inputs_.stand_ins().of_tensor(&self))
+    cannot_record("geometry", "it changes the sizes or strides of a tensor from outside", where);
+}
+
 bool FunctionRecorder::writes_to(const Storage& memory) const {
   return (forward_ ? forward_->memory_ : memory_).outside_writes().contains(&memory);
 }

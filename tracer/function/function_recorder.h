@@ -99,6 +99,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
 
   Tensor present_value(TensorImpl& self) override { return memory_.present_value(self); }
   void write(TensorImpl& self, const Tensor& result, SourceLocation where) override;
+  void geometry_changes(const TensorImpl& self, SourceLocation where) override;
   bool writes_to(const Storage& memory) const override;
   void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) override;
   void depends_on(std::function<bool()> holds, std::string_view what) override;

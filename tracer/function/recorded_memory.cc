@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/inplace.h"
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 #include "tracer/function/function_recorder.h"
@@ -274,6 +275,8 @@ void RecordedMemory::copy_present_values(const Root& overwritten) {
 void RecordedMemory::write(TensorImpl& self, const Tensor& result, SourceLocation where) {
   const ir::ValueId value = of_.value_of(result);
   Root& root = root_of(self);
+  if (shows_an_element_twice(*root.cell))
+    of_.cannot_record("write", "a tensor from outside shows an element of the memory more than once", where);
   if (!self.graph && GradMode::is_enabled() && result.requires_grad()) {
     for (TensorImpl* cell : {&self, self.base.get()}) {  // it has that already
       if (!cell) continue;

@@ -37,7 +37,7 @@ FunctionResults put_in(FunctionResults results, const RecordedFunction& recorded
 }  // namespace
 
 SizedFunction::SizedFunction(std::shared_ptr<FunctionCapture> capture, const Tensors& arguments,
-                             std::vector<Number> values)
+                             std::vector<Number> values, const MemoryBudget& budget)
     : capture_(std::move(capture)),
       sizes_(std::move(values)),
       own_(put_in(*capture_, sizes_)),
@@ -49,7 +49,7 @@ SizedFunction::SizedFunction(std::shared_ptr<FunctionCapture> capture, const Ten
     if (first.empty()) first = tape->backwards_at(results_, numbers);
     backwards_ = std::make_unique<FunctionBackwards>(recorded_, *tape, results_, numbers, std::move(first));
   }
-  make_plans(arguments);
+  make_plans(arguments, budget);
 }
 
 bool SizedFunction::has_sizes(std::span<const Number> values) const {
@@ -61,11 +61,11 @@ BackwardChoices SizedFunction::choices() const {
   return backwards_ ? backwards_->choices() : BackwardChoices();
 }
 
-void SizedFunction::make_plans(const Tensors& arguments) {
+void SizedFunction::make_plans(const Tensors& arguments, const MemoryBudget& budget) {
   numbers_ = RecordedFunction::hints(recorded_.graph);
-  if (!plan_shared(arguments)) {
+  if (budget.is_set() || !plan_shared(arguments)) {
     if (backwards_) backwards_->find_recompute();
-    plan_forward(arguments);
+    plan_forward(arguments, budget);
   }
   const auto effects = [](const ir::Graph& graph) {
     return RecordedFunction::effects_among(graph, graph.nodes().size());
@@ -78,10 +78,11 @@ void SizedFunction::make_plans(const Tensors& arguments) {
         std::make_unique<PrecomputedGradients>(recorded_, *backwards_, *capture_->tape(), numbers_);
 }
 
-void SizedFunction::plan_forward(const Tensors& arguments) {
+void SizedFunction::plan_forward(const Tensors& arguments, const MemoryBudget& budget) {
   ir::Graph graph = own_ && !backwards_ ? sized_graph(*capture_, sizes_) : recorded_.graph.copy();
   if (backwards_) backwards_->recompute().replace_outputs(graph, saved_outputs(recorded_));
   planned_ = optimised(graph, outside_writes(recorded_), {});
+  if (budget.is_set()) return plan_within(budget, arguments);
   ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
   std::optional<int64_t> waste;
   if (capture_->kind() == FunctionKind::step)

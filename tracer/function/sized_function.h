@@ -30,7 +30,7 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
  public:
   /// `arguments`: of these sizes. `values`: of all expressions of the capture's graph at these sizes.
   SizedFunction(std::shared_ptr<FunctionCapture> capture, const Tensors& arguments,
-                std::vector<Number> values);
+                std::vector<Number> values, const MemoryBudget& budget = {});
   SizedFunction(const SizedFunction&) = delete;
 
   const FunctionCapture& capture() const { return *capture_; }
@@ -53,6 +53,8 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   void log(std::string_view why) const;
   /// What planning it has found: see FunctionCapture::choose().
   BackwardChoices choices() const;
+  /// Of a step with a budget; else null.
+  const MemoryReport* memory() const { return memory_ ? &*memory_ : nullptr; }
   /// Null if there are none.
   PrecomputedGradients* precomputed() const { return precomputed_.get(); }
 
@@ -62,8 +64,9 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
  private:
   friend struct SavedRun;
 
-  void make_plans(const Tensors& arguments);
-  void plan_forward(const Tensors& arguments);
+  void make_plans(const Tensors& arguments, const MemoryBudget& budget);
+  void plan_forward(const Tensors& arguments, const MemoryBudget& budget);
+  void plan_within(const MemoryBudget& budget, const Tensors& arguments);
   bool plan_shared(const Tensors& arguments);
   void make_plan(const Tensors& arguments, std::optional<int64_t> arena_waste, ir::GroupMemories& groups);
   std::vector<WrittenInput> written_inputs(std::span<const ir::Binding> bindings) const;
@@ -97,6 +100,7 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   ir::Graph planned_;
   std::vector<Number> numbers_;
   std::unique_ptr<Plan> plan_;
+  std::optional<MemoryReport> memory_;
   // Of a differentiable function; else null.
   std::unique_ptr<FunctionBackwards> backwards_;
   std::unique_ptr<PrecomputedGradients> precomputed_;

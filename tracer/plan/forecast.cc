@@ -32,7 +32,7 @@ class Forecast {
   }
 
   MemoryTimeline timeline() {
-    found_.most = live_;
+    found_.most = found_.at_begin = live_;
     found_.lies_over.resize(program_.registers.size());
     found_.one_by_one.resize(program_.fused.size());
     found_.last.resize(unpacks_.size(), program_.steps.size() - 1);

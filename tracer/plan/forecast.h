@@ -15,13 +15,15 @@ namespace retrograd::inline v0 {
 
 /// The memory that a run will hold. User code and the values of `unpacks` do not count.
 struct MemoryTimeline {
-  int64_t most = 0;              // bytes, at any step
-  std::vector<int64_t> live;     // of each step, the most during it
-  std::vector<size_t> last;      // of each of `unpacks`: the last step that needs its memory
+  int64_t most = 0;           // bytes, at any step
+  int64_t at_begin = 0;       // bytes
+  std::vector<int64_t> live;  // of each step, the most during it
+  std::vector<size_t> last;   // of each of `unpacks`: the last step that needs its memory
   // Parallel to Program::registers: a result that will share its operand's memory; the operand that a leaf will take
   // over.
   std::vector<bool> lies_over;
-  std::vector<bool> one_by_one;  // of Program::fused: the nodes run one by one, as their kernel is not available yet
+  // Of Program::fused: the nodes run one by one, as their kernel is not available yet.
+  std::vector<bool> one_by_one;
 };
 
 MemoryTimeline forecast(const PlanRun& run, std::span<const UnpackStep> unpacks = {});

@@ -22,21 +22,21 @@ PrefetchSchedule::PrefetchSchedule(std::vector<int64_t> live, std::vector<bool> 
     }
 }
 
-std::vector<size_t> PrefetchSchedule::add(std::span<const Arrival> arrivals) {
-  for (const Arrival& a : arrivals) {
+std::vector<size_t> PrefetchSchedule::add(std::span<const FetchedValue> values) {
+  for (const FetchedValue& a : values) {
     hold(unmoved_, a.step, a.last + 1, a.bytes);
     hold(live_, a.step, a.last + 1, a.bytes);
   }
   const int64_t peak = unmoved_.empty() ? 0 : std::ranges::max(unmoved_);
   std::vector<size_t> begins;
-  for (const Arrival& a : arrivals) {
+  for (const FetchedValue& a : values) {
     begins.push_back(begin_of(a, peak));
     hold(live_, begins.back(), a.step, a.bytes);
   }
   return begins;
 }
 
-size_t PrefetchSchedule::begin_of(const Arrival& a, int64_t peak) const {
+size_t PrefetchSchedule::begin_of(const FetchedValue& a, int64_t peak) const {
   size_t begin = a.step, step = a.step;
   const auto has_room = [&] { return live_[step - 1] + a.bytes - peak <= a.options.room_bytes; };
   for (int nodes = 0; nodes < a.options.nodes && step > a.earliest && has_room();) {

@@ -20,7 +20,7 @@
 namespace retrograd::inline v0 {
 
 /// A value that a step unpacks.
-struct Arrival {
+struct FetchedValue {
   size_t step, last;  // the step that unpacks it, and the last that needs its memory
   size_t earliest;    // the step before which its fetch may begin, at most `step`
   int64_t bytes;
@@ -33,16 +33,16 @@ class PrefetchSchedule {
   struct Together {
     size_t begin, end;
   };
-  /// For each step: the most bytes live during it, excluding arrivals; and whether it computes something.
+  /// For each step: the most bytes live during it, excluding fetched values; and whether it computes something.
   PrefetchSchedule(std::vector<int64_t> live, std::vector<bool> computes,
                    std::span<const Together> together = {});
 
-  /// Adds arrivals, in the order of their steps. Returns for each the step before which its fetch begins; its own
+  /// Adds values, in the order of their steps. Returns for each the step before which its fetch begins; its own
   /// step: not early.
-  std::vector<size_t> add(std::span<const Arrival> arrivals);
+  std::vector<size_t> add(std::span<const FetchedValue> values);
 
  private:
-  size_t begin_of(const Arrival& a, int64_t peak) const;
+  size_t begin_of(const FetchedValue& a, int64_t peak) const;
 
   std::vector<int64_t> unmoved_, live_;     // of each step, with each value from its unpack on; as planned
   std::vector<bool> computes_, is_inside_;  // inside: no fetch begins before it

@@ -78,10 +78,12 @@ std::unique_ptr<UnpackPrefetcher> UnpackPrefetcher::of(const PlanRun& run) {
     unpacks.push_back(unpack);
     is_asked_for |= prefetcher->options().nodes > 0;
   }
-  return std::unique_ptr<UnpackPrefetcher>(is_asked_for ? new UnpackPrefetcher(run, std::move(unpacks)) : nullptr);
+  return std::unique_ptr<UnpackPrefetcher>(is_asked_for ? new UnpackPrefetcher(run, std::move(unpacks))
+                                                        : nullptr);
 }
 
-UnpackPrefetcher::UnpackPrefetcher(const PlanRun& run, std::vector<UnpackStep> unpacks) : run_(run), schedule_({}, {}) {
+UnpackPrefetcher::UnpackPrefetcher(const PlanRun& run, std::vector<UnpackStep> unpacks)
+    : run_(run), schedule_({}, {}) {
   MemoryTimeline timeline = forecast(run, unpacks);
   for (size_t i = 0; i < unpacks.size(); ++i) waiting_.push_back({unpacks[i], timeline.last[i]});
   std::vector<bool> computes;
@@ -111,20 +113,20 @@ std::span<const UnpackPrefetcher::Waiting> UnpackPrefetcher::next_batch() const 
 
 void UnpackPrefetcher::plan_next() {
   const std::span<const Waiting> batch = next_batch();
-  std::vector<Arrival> arrivals;
+  std::vector<FetchedValue> values;
   std::vector<Payload> payloads;
   for (const Waiting& w : batch) {
     const Payload payload = payload_of(run_, w.at);
     const Packed* packed = payload.packed();
     Prefetcher* const prefetcher = packed ? packed->hooks->prefetcher() : nullptr;
     if (const int64_t bytes = prefetcher ? prefetcher->bytes(packed->payload) : 0; bytes > 0) {
-      arrivals.push_back({w.at.step, w.last, due_, bytes, prefetcher->options()});
+      values.push_back({w.at.step, w.last, due_, bytes, prefetcher->options()});
       payloads.push_back(payload);
     }
   }
-  const std::vector<size_t> begins = schedule_.add(arrivals);
+  const std::vector<size_t> begins = schedule_.add(values);
   for (size_t i = 0; i < begins.size(); ++i)
-    if (begins[i] < arrivals[i].step) beginnings_.push_back({begins[i], payloads[i]});
+    if (begins[i] < values[i].step) beginnings_.push_back({begins[i], payloads[i]});
   std::ranges::stable_sort(std::span(beginnings_).subspan(begun_), {}, &Beginning::step);
   planned_ += batch.size();
 }

@@ -115,11 +115,13 @@ constexpr Spans spans_of() {
   constexpr bool boolean = Op::promotion == ops::Promotion::boolean;
   Spans s{};
   s.boolean = boolean;
-  if constexpr (kInPairs<Op>)
-    s.f32 = span_in_pairs<Op>;
-  else
-    s.f32 = span<Op, float, std::conditional_t<boolean, bool, float>>;
-  s.f64 = span<Op, double, std::conditional_t<boolean, bool, double>>;
+  if constexpr (!requires { Op::integers_only; }) {
+    if constexpr (kInPairs<Op>)
+      s.f32 = span_in_pairs<Op>;
+    else
+      s.f32 = span<Op, float, std::conditional_t<boolean, bool, float>>;
+    s.f64 = span<Op, double, std::conditional_t<boolean, bool, double>>;
+  }
   if constexpr (boolean) {
     s.f32_truth = span<Op, float, float>;
     s.f64_truth = span<Op, double, double>;

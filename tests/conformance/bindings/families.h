@@ -13,6 +13,7 @@ BindingList reduce_bindings();
 BindingList scan_bindings();
 BindingList shape_bindings();
 BindingList rearrange_bindings();
+BindingList layout_bindings();
 BindingList index_bindings();
 BindingList matmul_bindings();
 BindingList convolution_bindings();
@@ -20,5 +21,10 @@ BindingList norm_bindings();
 BindingList loss_bindings();
 BindingList linalg_bindings();
 BindingList pooling_bindings();
+BindingList elementwise_more_bindings();
+BindingList decomposition_bindings();
+BindingList statistics_bindings();
+BindingList window_bindings();
+BindingList margin_loss_bindings();
 
 }  // namespace retrograd::conformance

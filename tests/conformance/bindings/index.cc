@@ -21,9 +21,9 @@ Indices read_index(const Tensors& tensors, const Json& items) {
       index.emplace_back(
           indexing::Slice{bound(item.at(1)), bound(item.at(2)), bound(item.at(3)).value_or(1)});
     else if (kind == "ellipsis")
-      index.emplace_back(indexing::Ellipsis());
+      index.emplace_back(indexing::Ellipsis);
     else if (kind == "newaxis")
-      index.emplace_back(indexing::NewAxis());
+      index.emplace_back(indexing::None);
     else if (kind == "tensor")
       index.emplace_back(tensors.at(item.at(1).get<size_t>()));
     else
@@ -50,6 +50,11 @@ Tensor scatter_of(Operand x, int64_t dim, const Tensor& index, const Tensor& sou
   return scatter(x, dim, index, source);
 }
 
+Tensor embedding_of(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx,
+                    bool scale_grad_by_freq) {
+  return embedding(Operand(weight), index.tensor(), padding_idx, scale_grad_by_freq);
+}
+
 constexpr Binding kBindings[] = {
     {"gather", call<gather>},
     {"scatter", call<scatter_of>},
@@ -63,7 +68,7 @@ constexpr Binding kBindings[] = {
     {"take", call<take>},
     {"take_along_dim", call<take_along_dim>},
     {"nonzero", call<nonzero>},
-    {"embedding", call<embedding>},
+    {"embedding", call<embedding_of>},
     {"one_hot", call<one_hot>},
     {"getitem", call<getitem_of>},
     {"setitem_", call<setitem_of>},

@@ -14,6 +14,12 @@ Tensor tensordot_of(Operand a, const Tensor& b, const Json& dims) {
   return tensordot(a, b, IntList(dims.at(0).get<IntArray>()), IntList(dims.at(1).get<IntArray>()));
 }
 
+// The format has no dropout.
+Tensor attention_of(Operand query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
+                    bool is_causal, std::optional<Scalar> scale) {
+  return scaled_dot_product_attention(query, key, value, attn_mask, 0, is_causal, scale);
+}
+
 constexpr Binding kBindings[] = {
     {"mm", call<mm>},
     {"bmm", call<bmm>},
@@ -26,7 +32,7 @@ constexpr Binding kBindings[] = {
     {"outer", call<outer>},
     {"einsum", call<einsum_of>},
     {"tensordot", call<tensordot_of>},
-    {"scaled_dot_product_attention", call<scaled_dot_product_attention>},
+    {"scaled_dot_product_attention", call<attention_of>},
 };
 
 }  // namespace

@@ -23,6 +23,8 @@ Tensor norm_of(Operand x, const Json& p, const IntList& dim, bool keepdim) {
   return norm(x, p == "fro" ? Scalar(2) : to_scalar(p), dim, keepdim);
 }
 
+using Moment = Tensor (*)(Operand, const IntList&, Scalar, bool);
+
 constexpr Binding kBindings[] = {
     {"sum", call<sum>},
     {"mean", call<mean>},
@@ -33,8 +35,8 @@ constexpr Binding kBindings[] = {
     {"min", call<min_of>},
     {"argmax", call<argmax>},
     {"argmin", call<argmin>},
-    {"var", call<var>},
-    {"std", call<std>},
+    {"var", call<static_cast<Moment>(var)>},
+    {"std", call<static_cast<Moment>(std)>},
     {"logsumexp", call<logsumexp>},
     {"vector_norm", call<vector_norm>},
     {"norm", call<norm_of>},

@@ -8,9 +8,11 @@ namespace retrograd::conformance {
 namespace {
 
 // Sorting is always stable, and topk always sorted.
-SortResult sort_of(Operand x, int64_t dim, bool descending, bool) { return sort(x, dim, descending); }
+ValuesAndIndices sort_of(Operand x, int64_t dim, bool descending, bool) { return sort(x, dim, descending); }
 Tensor argsort_of(Operand x, int64_t dim, bool descending, bool) { return argsort(x, dim, descending); }
-SortResult topk_of(Operand x, int64_t k, int64_t dim, bool largest, bool) { return topk(x, k, dim, largest); }
+ValuesAndIndices topk_of(Operand x, int64_t k, int64_t dim, bool largest, bool) {
+  return topk(x, k, dim, largest);
+}
 
 constexpr Binding kBindings[] = {
     {"cumsum", call<cumsum>},      {"cumprod", call<cumprod>}, {"sort", call<sort_of>},

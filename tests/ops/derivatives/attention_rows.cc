@@ -17,13 +17,13 @@ Rows attention_rows() {
                       {real({0, 2}), real({2, 2}), real({2, 2})}}));
   rows.push_back(
       row("attention, causal",
-          [](const Tensors& x) { return rg::scaled_dot_product_attention(x[0], x[1], x[2], {}, true); },
+          [](const Tensors& x) { return rg::scaled_dot_product_attention(x[0], x[1], x[2], {}, 0.0, true); },
           {{real({3, 2}), real({3, 2}), real({3, 2})},
            {real({2, 1, 2}), transposed({2, 2, 2}), real({2, 2, 1})},
            {real({1, 2, 2, 1}), real({1, 2, 3, 1}), real({1, 2, 3, 2})}}));
   rows.push_back(
       row("attention, scaled",
-          [](const Tensors& x) { return rg::scaled_dot_product_attention(x[0], x[1], x[2], {}, false, 0.3); },
+          [](const Tensors& x) { return rg::scaled_dot_product_attention(x[0], x[1], x[2], {}, 0.0, false, 0.3); },
           {{real({2, 3}), real({2, 3}), real({2, 1})}}));
   rows.push_back(
       row("attention, masked",

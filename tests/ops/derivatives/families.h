@@ -16,6 +16,8 @@ Rows scan_rows();
 Rows view_rows();
 Rows rearrange_rows();
 Rows index_rows();
+Rows layout_rows();
+Rows scatter_rows();
 Rows matmul_rows();
 Rows norm_rows();
 Rows loss_rows();
@@ -24,8 +26,13 @@ Rows recurrent_rows();
 Rows convolution_rows();
 Rows pooling_rows();
 Rows linalg_rows();
+Rows decomposition_rows();
 Rows random_rows();
+Rows special_rows();
+Rows window_rows();
+Rows margin_loss_rows();
 Rows engine_rows();
+Rows statistics_rows();
 
 struct Family {
   std::string_view name;
@@ -41,6 +48,8 @@ inline constexpr std::array kFamilies{
     Family{"view", view_rows},
     Family{"rearrange", rearrange_rows},
     Family{"index", index_rows},
+    Family{"layout", layout_rows},
+    Family{"scatter", scatter_rows},
     Family{"matmul", matmul_rows},
     Family{"norm", norm_rows},
     Family{"loss", loss_rows},
@@ -49,8 +58,13 @@ inline constexpr std::array kFamilies{
     Family{"convolution", convolution_rows},
     Family{"pooling", pooling_rows},
     Family{"linalg", linalg_rows},
+    Family{"decomposition", decomposition_rows},
     Family{"random", random_rows},
+    Family{"special", special_rows},
+    Family{"window", window_rows},
+    Family{"margin loss", margin_loss_rows},
     Family{"engine", engine_rows},
+    Family{"statistics", statistics_rows},
 };
 
 }  // namespace derivatives

@@ -79,7 +79,7 @@ void add_indexing(Rows& rows) {
   const Tensor index = ints({1, 0, 1}, {3});
   rows.push_back(row("getitem",
                      [](const Tensors& x) {
-                       return rg::getitem(x[0], {x[1], Ellipsis{}, rg::indexing::Slice{1, {}, 2}, NewAxis{}});
+                       return rg::getitem(x[0], {x[1], Ellipsis, rg::indexing::Slice{1, {}, 2}, None});
                      },
                      {{real({2, 2, 3}), index}, {transposed({2, 1, 3}), index}}));
   rows.push_back(row("getitem by two",
@@ -101,7 +101,7 @@ void add_indexing(Rows& rows) {
 void add_tables(Rows& rows) {
   const Tensor index = ints({1, 0, 1, 2}, {2, 2});
   rows.push_back(row(
-      "embedding", [](const Tensors& x) { return rg::embedding(x[1], x[0]); }, each_layout({3, 2}, {index})));
+      "embedding", [](const Tensors& x) { return rg::embedding(x[0], x[1]); }, each_layout({3, 2}, {index})));
   rows.push_back(row("embedding_backward with padding",
                      [](const Tensors& x) {
                        return rg::ops::emit<rg::ops::EmbeddingBackward>({x[1].get(), x[0].get()},
@@ -115,7 +115,7 @@ void add_tables(Rows& rows) {
                      },
                      {{real({3, 2}), real({2, 2, 2}), index}, {transposed({3, 2}), real({2, 2, 2}), index}}));
   rows.push_back(row(
-      "embedding of one index", [](const Tensors& x) { return rg::embedding(x[1], x[0]); },
+      "embedding of one index", [](const Tensors& x) { return rg::embedding(x[0], x[1]); },
       each_layout({3, 2}, {ints({1}, {})})));
   for (const bool descending : {false, true})
     rows.push_back(row(descending ? "sort, descending" : "sort",

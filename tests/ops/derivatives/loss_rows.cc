@@ -50,18 +50,18 @@ void add_of_classes(Rows& rows) {
   for (const char* reduction : {"none", "sum", "mean"}) {
     const std::string r = reduction;
     rows.push_back(row("cross_entropy, " + r,
-                       [r](const Tensors& x) { return rg::cross_entropy(x[0], x[1], {}, -100, r); },
+                       [r](const Tensors& x) { return rg::cross_entropy(x[0], x[1], {}, r); },
                        {{real({2, 3}), two},
                         {transposed({2, 3}), ignored},
                         {real({2, 3, 2}), deep},
                         {real({3}), ints({1}, {})},
                         {expanded({2, 3}), two}}));
     rows.push_back(row("cross_entropy with weights and smoothing, " + r,
-                       [r](const Tensors& x) { return rg::cross_entropy(x[0], x[1], x[2], -100, r, 0.2); },
+                       [r](const Tensors& x) { return rg::cross_entropy(x[0], x[1], x[2], r, -100, 0.2); },
                        {{real({2, 3}), two, fixed(real({3}, {0.5, 2}))},
                         {transposed({2, 3}), ignored, fixed(real({3}, {0.5, 2}))}}));
     rows.push_back(row("nll_loss, " + r,
-                       [r](const Tensors& x) { return rg::nll_loss(x[0], x[1], {}, -100, r); },
+                       [r](const Tensors& x) { return rg::nll_loss(x[0], x[1], {}, r); },
                        {{real({2, 3}), two}, {transposed({2, 3}), ignored}, {real({2, 3, 2}), deep}}));
   }
   rows.push_back(

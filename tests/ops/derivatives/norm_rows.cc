@@ -42,15 +42,15 @@ void add_by_channel(Rows& rows) {
                      {{real({3, 2})}, {transposed({2, 2, 2})}, {real({2, 1, 2, 2})}}));
   rows.push_back(
       row("batch_norm in training, with weights",
-          [](const Tensors& x) { return rg::batch_norm(x[0], {}, {}, x[1], x[2], true); },
+          [](const Tensors& x) { return rg::batch_norm(x[0], x[1], x[2], {}, {}, true); },
           {{real({3, 2}), real({2}), real({2})}, {transposed({2, 2, 2}), real({2}), strided({2})}}));
   const Tensor mean = fixed(real({2})), variance = fixed(real({2}, {0.5, 2}));
   rows.push_back(row("batch_norm by statistics",
-                     [](const Tensors& x) { return rg::batch_norm(x[0], x[3], x[4], x[1], x[2]); },
+                     [](const Tensors& x) { return rg::batch_norm(x[0], x[1], x[2], x[3], x[4]); },
                      {{real({3, 2}), real({2}), real({2}), mean, variance},
                       {transposed({2, 2, 2}), real({2}), real({2}), mean, variance}}));
   rows.push_back(
-      row("instance_norm", [](const Tensors& x) { return rg::instance_norm(x[0], {}, {}, x[1], x[2]); },
+      row("instance_norm", [](const Tensors& x) { return rg::instance_norm(x[0], x[1], x[2]); },
           {{real({2, 2, 3}), real({2}), real({2})}, {transposed({1, 2, 4}), real({2}), real({2})}}));
 }
 

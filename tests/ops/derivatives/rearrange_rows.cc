@@ -61,7 +61,7 @@ void add_writes(Rows& rows) {
                      [](const Tensors& x) {
                        const Tensor y = x[0] * 2;
                        rg::select(y, 0, 1).mul_(x[1]);
-                       rg::setitem_(y, {rg::indexing::Ellipsis{}, int64_t{0}}, x[1]);
+                       rg::setitem_(y, {rg::indexing::Ellipsis, int64_t{0}}, x[1]);
                        return y;
                      },
                      {{real({2, 2}), real({2})}}));

@@ -78,9 +78,9 @@ Rows reduce_rows() {
                      {{real({})}, {real({3})}, {transposed({2, 2})}, {expanded({2, 2})}, {real({0, 2})}}));
   add_one_dim(rows, "prod", [](auto& x, int64_t dim, bool keep) { return rg::prod(x, dim, keep); });
   add_one_dim(
-      rows, "max", [](auto& x, int64_t dim, bool keep) { return std::get<0>(rg::max(x, dim, keep)); }, false);
+      rows, "max", [](auto& x, int64_t dim, bool keep) { return rg::max(x, dim, keep).values; }, false);
   add_one_dim(
-      rows, "min", [](auto& x, int64_t dim, bool keep) { return std::get<0>(rg::min(x, dim, keep)); }, false);
+      rows, "min", [](auto& x, int64_t dim, bool keep) { return rg::min(x, dim, keep).values; }, false);
   add_one_dim(rows, "softmax", [](auto& x, int64_t dim, bool) { return rg::softmax(x, dim); });
   add_one_dim(rows, "log_softmax", [](auto& x, int64_t dim, bool) { return rg::log_softmax(x, dim); });
   return rows;

@@ -48,7 +48,7 @@ const std::vector<UnaryEdges> kTable{
     {"floor", rg::floor, {{-0.5, -1, 0}, {0.5, 0, 0}}},
     {"ceil", rg::ceil, {{-0.5, -0.0, 0}}},
     {"trunc", rg::trunc, {{-0.5, -0.0, 0}}},
-    {"round", rg::round, {{0.5, 0, 0}, {1.5, 2, 0}, {-0.5, -0.0, 0}, {2.5, 2, 0}}},
+    {"round", [](const rg::Tensor& x) { return rg::round(x); }, {{0.5, 0, 0}, {1.5, 2, 0}, {-0.5, -0.0, 0}, {2.5, 2, 0}}},
     {"frac", rg::frac, {{-1.5, -0.5, 1}}},
     {"nan_to_num", [](const Tensor& x) { return rg::nan_to_num(x); }, {{1, 1, 1}}},
     {"neg", rg::neg, {{1, -1, -1}}},

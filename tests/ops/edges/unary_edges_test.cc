@@ -94,7 +94,7 @@ const std::vector<UnaryEdges> kTable{
         -0.0, 0}, {1e+300, 1e+300, 0}}},
     {"trunc", rg::trunc, {{0, 0, 0}, {-0.0, -0.0, 0}, {inf, inf, 0}, {-inf, -inf, 0}, {nan, nan, 0}, {-0.5,
         -0.0, 0}, {1e+300, 1e+300, 0}}},
-    {"round", rg::round, {{0, 0, 0}, {-0.0, -0.0, 0}, {inf, inf, 0}, {-inf, -inf, 0}, {nan, nan, 0}, {0.5,
+    {"round", [](const rg::Tensor& x) { return rg::round(x); }, {{0, 0, 0}, {-0.0, -0.0, 0}, {inf, inf, 0}, {-inf, -inf, 0}, {nan, nan, 0}, {0.5,
         0, 0}, {1.5, 2, 0}, {-0.5, -0.0, 0}, {2.5, 2, 0}}},
     {"frac", rg::frac, {{0, 0, 1}, {-0.0, 0, 1}, {inf, nan, 1}, {-inf, nan, 1}, {nan, nan, 1}, {-1.5, -0.5,
         1}, {1e+300, 0, 1}}},

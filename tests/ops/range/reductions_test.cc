@@ -4,6 +4,8 @@
 #include "engine/autograd.h"
 #include "ops/arithmetic.h"
 #include "ops/creation.h"
+#include "ops/cumulative.h"
+#include "ops/distances.h"
 #include "ops/join.h"
 #include "ops/losses.h"
 #include "ops/norms.h"
@@ -78,6 +80,20 @@ TEST_CASE("reductions over the range") {
     w.saves_result = w.name.starts_with("norm") || w.name.starts_with("prod");
     check(w);
   }
+}
+
+TEST_CASE("cumulative sums of exponentials and distances over the range") {
+  check(walk(
+      "logcumsumexp", [](const Tensors& x) { return rg::logcumsumexp(x[0], 0); }, {{1, 1, 0.5, 1, -1}},
+      every(-36, 37)));
+  for (const double p : {1.0, 2.0, 3.0})
+    check(walk(
+        "cdist",
+        [p](const Tensors& x) {
+          const Tensor row = rg::reshape(x[0], {1, x[0].numel()});
+          return rg::cdist(row, rg::zeros_like(row), p);
+        },
+        {kMixed}, kAll));
 }
 
 TEST_CASE("softmax and cross entropy over the range") {

@@ -1,0 +1,122 @@
+// See ir/budget/problem.h.
+#include "ir/budget/problem.h"
+
+#include <algorithm>
+
+namespace retrograd::inline v0::ir::budget {
+namespace {
+
+// The lifetimes of a plan: each time that a block is made is an instance.
+class Instances {
+ public:
+  Instances(const Problem& problem, std::span<const Run> runs) : problem_(problem), runs_(runs) {
+    std::vector<int32_t> now(problem.blocks.size(), kNone);
+    for (int32_t r = 0; r < std::ssize(runs); ++r) {
+      const Task& task = problem.tasks[at(runs[at(r)].task)];
+      for (int32_t block : task.operands) {
+        read_.push_back(now[at(block)]);
+        if (now[at(block)] != kNone) last_[at(now[at(block)])] = r;
+      }
+      for (size_t i = 0; i < task.results.size(); ++i)
+        if (runs[at(r)].makes(i)) {
+          now[at(task.results[i])] = static_cast<int32_t>(last_.size());
+          last_.push_back(r);
+        }
+    }
+    for (size_t block = 0; block < now.size(); ++block)
+      if (problem.blocks[block].to_end && now[block] != kNone)
+        last_[at(now[block])] = static_cast<int32_t>(runs.size());
+  }
+
+  Measure measure() {
+    Measure found;
+    std::vector<bool> has_run(problem_.tasks.size());
+    size_t read = 0, made = 0;  // positions in read_ and last_
+    int64_t live = 0;
+    for (int32_t r = 0; r < std::ssize(runs_); ++r) {
+      const Run& run = runs_[at(r)];
+      const Task& task = problem_.tasks[at(run.task)];
+      if (has_run[at(run.task)]) found.cost += task.cost;
+      has_run[at(run.task)] = true;
+      int64_t kept = 0, passing = task.scratch - overlaid(task, run, r, read);
+      for (size_t i = 0; i < task.results.size(); ++i) {
+        const int64_t bytes = problem_.blocks[at(task.results[i])].bytes;
+        const bool stays = run.makes(i) && last_[made++] != r;
+        if (stays)
+          kept += bytes;
+        else if (run.makes(i) || task.makes_all)
+          passing += bytes;
+      }
+      if (live + kept + passing > found.peak) found.peak = live + kept + passing, found.at = r;
+      live += kept;
+      for (int32_t block : task.operands) {
+        const int32_t instance = read_[read++];
+        if (instance != kNone && last_[at(instance)] == r) live -= problem_.blocks[at(block)].bytes;
+      }
+    }
+    return found;
+  }
+
+ private:
+  static constexpr int32_t kNone = -1;
+
+  // The bytes of results that are computed in the memory of operands. `read`: the position of the first operand.
+  int64_t overlaid(const Task& task, const Run& run, int32_t r, size_t read) {
+    int64_t sum = 0;
+    taken_.assign(task.operands.size(), false);
+    laid_.assign(task.results.size(), false);
+    for (const auto& [result, operand] : task.overlays) {
+      const int32_t instance = read_[read + at(operand)];
+      if (instance == kNone || last_[at(instance)] != r || taken_[at(operand)] || laid_[at(result)] ||
+          !run.makes(at(result)))
+        continue;
+      taken_[at(operand)] = laid_[at(result)] = true;
+      sum += problem_.blocks[at(task.results[at(result)])].bytes;
+    }
+    return sum;
+  }
+
+  const Problem& problem_;
+  const std::span<const Run> runs_;
+  std::vector<int32_t> read_;  // of each operand of each run: the instance, or kNone
+  std::vector<int32_t> last_;  // of each instance: the last run that needs it
+  std::vector<bool> taken_, laid_;
+};
+
+}  // namespace
+
+std::vector<int32_t> Problem::makers() const {
+  std::vector<int32_t> makers(blocks.size(), -1);
+  for (int32_t t = 0; t < std::ssize(tasks); ++t)
+    for (int32_t block : tasks[at(t)].results) makers[at(block)] = t;
+  return makers;
+}
+
+std::vector<Run> plain_runs(const Problem& problem) {
+  std::vector<Run> runs;
+  for (int32_t t = 0; t < std::ssize(problem.tasks); ++t) runs.push_back({t});
+  return runs;
+}
+
+Measure measure(const Problem& problem, std::span<const Run> runs) {
+  return Instances(problem, runs).measure();
+}
+
+int64_t least_bytes(const Problem& problem) {
+  int64_t most = 0;
+  for (const Task& task : problem.tasks) {
+    int64_t bytes = task.scratch;
+    for (int32_t block : task.operands) bytes += problem.blocks[at(block)].bytes;
+    int64_t over = 0;
+    for (size_t i = 0; i < task.results.size(); ++i) {
+      bytes += problem.blocks[at(task.results[i])].bytes;
+      if (std::ranges::any_of(task.overlays,
+                              [&](const auto& o) { return o.result == static_cast<int32_t>(i); }))
+        over += problem.blocks[at(task.results[i])].bytes;
+    }
+    most = std::max(most, bytes - over);
+  }
+  return most;
+}
+
+}  // namespace retrograd::ir::budget

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# one_definition_test.sh: no two headers define a type of one name in one namespace. A program with both would be wrong
+# without a message, and only where no optimizer has inlined the templates that use them.
+#
+# A type counts if its definition begins a line: that is how types of a namespace are written. Left out are alternatives,
+# listed below, and ops/formulas.h, which takes the place of the engine in the code of devices. The sources are in the
+# current folder (library_sources.bzl).
+set -euo pipefail
+
+alternatives='TeamSort|TeamScan'  # CUB's, and those of the stand-in for a device
+
+find -L . -type f -name '*.h' -printf '%P\n' | grep -v -E '^(tests|tools|external)/|^ops/formulas\.h$' | sort >"$TEST_TMPDIR/headers"
+xargs awk -v alternatives="^($alternatives)\$" '
+  FNR == 1 { space = "" }
+  /^namespace [^{]*\{/ { space = space " " $2 " " $3 }
+  /^}.*namespace/ { space = "" }
+  /^(struct|class|enum|union) / && /\{/ {
+    ++types
+    sub(/\{.*/, "")
+    name = $0
+    sub(/ final.*|:.*/, "", name); sub(/^(struct|class|enum class|enum|union) +/, "", name)
+    sub(/^alignas\([^)]*\) */, "", name); sub(/ +$/, "", name)
+    key = space " " name
+    if (key in first && first[key] != FILENAME && name !~ alternatives) {
+      print "FAILED: " name " is defined in " first[key] " and in " FILENAME; failed = 1
+    }
+    first[key] = FILENAME
+  }
+  END {
+    if (types < 500) { print "FAILED: only " types " types were found"; failed = 1 }
+    exit failed
+  }' <"$TEST_TMPDIR/headers"

@@ -1,0 +1,70 @@
+// MemoryBudget: the most bytes that a run of a recorded step may add to what is live when it begins. The step computes
+// values again where that is needed, with the same bits (docs/memory_budget.md).
+//
+//   auto step = rg::compile_step(f, {.budget = rg::MemoryBudget::fraction(0.35)});
+//   step(x, y);
+//   std::cout << step.memory().planned_bytes;
+//
+// A budget is a promise: a plan never exceeds it by a byte. Where no plan can meet it, the call is an
+// Error(bad_argument) that says the least that can be, and which operation holds it there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
+
+class MemoryBudget {
+ public:
+  /// None: memory is as the passes leave it.
+  MemoryBudget() = default;
+  /// At most `n` bytes. Error(bad_argument) if it is negative.
+  static MemoryBudget bytes(int64_t n);
+  /// This part of MemoryReport::eager_bytes. Error(bad_argument) if it is not from 0 to 1.
+  static MemoryBudget fraction(double f);
+
+  /// The same, planned by the solver of this name: default, greedy, exact (docs/memory_budget.md). Error(bad_argument)
+  /// for any other.
+  MemoryBudget with_solver(std::string_view name) const;
+
+  bool is_set() const { return kind_ != Kind::none; }
+  /// In bytes, for a step that adds `eager` without a plan.
+  int64_t limit(int64_t eager) const;
+  std::string_view solver() const { return solver_; }
+
+ private:
+  enum class Kind : uint8_t { none, bytes, fraction };
+  MemoryBudget(Kind kind, int64_t bytes, double fraction) : kind_(kind), bytes_(bytes), fraction_(fraction) {}
+
+  Kind kind_ = Kind::none;
+  int64_t bytes_ = 0;
+  double fraction_ = 0;
+  std::string_view solver_ = "default";  // of static storage
+};
+
+/// The memory of a step with a budget: bytes that a run adds at its peak to what is live when it begins.
+struct MemoryReport {
+  /// A plan: the bytes at its peak, and the part of the step's estimated time that it takes in addition.
+  struct Point {
+    int64_t bytes;
+    double recomputed_share;
+  };
+  int64_t budget_bytes = 0;
+  int64_t eager_bytes = 0;    // the operations in the order of the recording, one by one
+  int64_t ordered_bytes = 0;  // after the passes, before anything is computed again: order and groups alone
+  int64_t planned_bytes = 0;  // of a run
+  int64_t lower_bound_bytes = 0;  // no plan can add less: what one operation needs
+  double recomputed_share = 0;
+  double plan_ms = 0;                   // the time of planning it, after the passes
+  std::vector<Point> pareto = {};       // all plans that a budget chooses from, by falling bytes
+  std::vector<std::string> again = {};  // values that are computed again, a line each
+
+  /// All of it but `pareto`, a line each.
+  std::string text() const;
+};
+
+}  // namespace retrograd
+#pragma GCC visibility pop
