@@ -8,6 +8,10 @@
 namespace retrograd::inline v0 {
 namespace ops {
 
+/// Offsets of diagonals and bounds of slices beyond it are clamped to it: it fits into a Dim, also after a size is added
+/// or subtracted.
+inline constexpr int64_t kFarthest = INT64_MAX - (int64_t{1} << 32);
+
 inline Shape without_last(const Shape& shape) {
   return Shape(std::span(shape.begin(), static_cast<size_t>(shape.rank() - 1)));
 }

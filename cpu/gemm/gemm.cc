@@ -138,16 +138,12 @@ void run_special(const Gemm<T>& g) {
   if constexpr (kGroup<T> == 1) is_narrow(rest) ? narrow(rest) : thin(rest);
 }
 
-// Whether the strides are those of a matrix and its transpose. (While a call is measured, all data is at one address:
-// both ways are measured.)
-template <class T>
-bool may_be_mirrored(const Gemm<T>& g) {
-  return g.m == g.n && g.m >= kMirrored && g.a.row == g.b.column && g.a.column == g.b.row && !g.accumulate &&
-         !g.start && !is_special(g);
-}
+// A matrix and its transpose. (While a call is measured, all data is at one address: both ways are measured where the
+// strides are those of such a product.)
 template <class T>
 bool is_mirrored(const Gemm<T>& g) {
-  return may_be_mirrored(g) && g.a.data == g.b.data;
+  return g.m == g.n && g.m >= kMirrored && g.a.data == g.b.data && g.a.row == g.b.column &&
+         g.a.column == g.b.row && !g.accumulate && !g.start && !is_special(g);
 }
 
 template <class T>

@@ -165,7 +165,7 @@ Tensor loss_of(const Tensor& w, const Tensor& x) { return sum(square(retrograd::
 TEST_CASE_METHOD(Device0, "a captured backward runs on the device and gives the bits of the eager one") {
   CompiledBackward backward = compile_backward();
   for (double value : {0.5, -1.5, 2.0}) {
-    const Tensor w = full({3, 5}, 1.0 * value, there).requires_grad_(), x = full({5}, 0.75, there);
+    const Tensor w = full({3, 5}, value, there).requires_grad_(), x = full({5}, 0.75, there);
     const Tensor v = w.detach().clone().requires_grad_();
     loss_of(v, x).backward();
     backward(loss_of(w, x));
@@ -178,7 +178,7 @@ TEST_CASE_METHOD(Device0, "a captured backward runs on the device and gives the 
 TEST_CASE_METHOD(Device0, "a captured backward goes through both devices") {
   CompiledBackward backward = compile_backward();
   for (double value : {0.5, -1.5}) {
-    const Tensor w = full({3}, 1.0 * value).requires_grad_(), v = full({3}, 1.0 * value).requires_grad_();
+    const Tensor w = full({3}, value).requires_grad_(), v = full({3}, value).requires_grad_();
     const auto loss = [&](const Tensor& p) {
       return loss_of(retrograd::exp(p).to(kCUDA), full({3}, 0.5, there)).cpu() * 2;
     };

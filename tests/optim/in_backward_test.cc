@@ -8,6 +8,7 @@
 
 #include "retrograd/retrograd.h"
 #include "tests/errors.h"
+#include "tests/optimizer_state.h"
 
 namespace {
 
@@ -38,21 +39,6 @@ struct Net {
 
 Tensor input(int t) { return rg::cos(rg::arange(16, {rg::kFloat32}) * (0.3 + t)).reshape({2, 8}); }
 
-std::vector<std::vector<double>> values_of(const Tensors& tensors) {
-  std::vector<std::vector<double>> all;
-  for (const Tensor& t : tensors) all.push_back(t.to_vector());
-  return all;
-}
-void check_same(const optim::Optimizer& a, const optim::Optimizer& b) {
-  CHECK(values_of(a.parameters()) == values_of(b.parameters()));
-  const rg::StateDict one = a.state_dict(), two = b.state_dict();
-  CHECK(one.size() == two.size());
-  for (const auto& [key, value] : one) {
-    INFO(key);
-    REQUIRE(two.contains(key));
-    CHECK(value.to_vector() == two.at(key).to_vector());
-  }
-}
 bool have_no_gradients(const Tensors& params) {
   return std::ranges::none_of(params, [](const Tensor& p) { return p.grad().defined(); });
 }
@@ -78,7 +64,7 @@ void train_both(const optim::InBackwardOptions& options, bool compiled, int64_t*
     const Tensor other = compiled ? step(input(t)) : train(input(t));
     CHECK(loss.to_vector() == other.to_vector());
     CHECK(have_no_gradients(two.params));
-    check_same(plain, inside);
+    rg::check_same_state(plain, inside);
   }
   if (captures) *captures = step.stats().captures;
 }
@@ -211,7 +197,7 @@ TEST_CASE("groups, options, a scheduler and saved state are those of the plain o
     plain.zero_grad();
     step(input(t));
     of_plain.step(), of_inside.step();
-    check_same(plain, inside);
+    rg::check_same_state(plain, inside);
   }
   CHECK(step.stats().captures == 1);
   CHECK(inside.param_group(0).lr() == 0.1 / 16);
@@ -223,17 +209,17 @@ TEST_CASE("groups, options, a scheduler and saved state are those of the plain o
   }
   OptimizerInBackward<optim::AdamW> resumed(groups(three));
   resumed.load_state_dict(plain.state_dict());
-  check_same(plain, resumed);
+  rg::check_same_state(plain, resumed);
   rg::StateDict wrong = plain.state_dict();
   wrong.insert_or_assign("4.exp_avg", rg::ones({2}));
   wrong.insert_or_assign("0.exp_avg", rg::zeros_like(two.params[0]));
   CHECK(rg::category_of([&] { resumed.load_state_dict(wrong); }) == Category::shape_mismatch);
-  check_same(plain, resumed);
+  rg::check_same_state(plain, resumed);
   wrong = plain.state_dict();
   wrong.emplace("5.exp_avg", rg::ones({7}));
   CHECK(rg::category_of([&] { resumed.load_state_dict(wrong); }) == Category::bad_argument);
   resumed.backward(three.loss(input(9))), inside.backward(two.loss(input(9)));
-  check_same(inside, resumed);
+  rg::check_same_state(inside, resumed);
 }
 
 TEST_CASE("leaves of others get their gradient once, and frozen parameters none") {

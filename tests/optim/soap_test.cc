@@ -26,17 +26,6 @@ Tensor parameter(const rg::IntArray& size, rg::ScalarType dtype = rg::kFloat64) 
 }
 Tensor gradient(const Tensor& p, int t) { return waves(p.sizes(), 0.31 + t * t, p.dtype()); }
 
-void check_same(const optim::Optimizer& a, const optim::Optimizer& b) {
-  const rg::StateDict one = a.state_dict(), two = b.state_dict();
-  REQUIRE(one.size() == two.size());
-  for (const auto& [key, value] : one) {
-    INFO(key);
-    CHECK(value.to_vector() == two.at(key).to_vector());
-  }
-  for (size_t i = 0; i < a.parameters().size(); ++i)
-    CHECK(a.parameters()[i].to_vector() == b.parameters()[i].to_vector());
-}
-
 double largest(const Tensor& x) { return rg::amax(rg::abs(x)).item<double>(); }
 
 }  // namespace
@@ -54,7 +43,7 @@ TEST_CASE("a recorded step finds its three recordings again") {
     step(gradient(q, t));
     CHECK(step.stats().captures == (t == 1 ? 1 : t <= 10 ? 2 : 3));
   }
-  check_same(eager, recorded);
+  rg::check_same_state(eager, recorded);
 }
 
 TEST_CASE("each parameter has steps of its own, and a function may have several") {
@@ -78,7 +67,7 @@ TEST_CASE("each parameter has steps of its own, and a function may have several"
     plain(gradients);
     step(gradients);
     INFO("step " << t);
-    check_same(eager, recorded);
+    rg::check_same_state(eager, recorded);
   }
   // Alone: begin, plain. Both: begin with renewing or not, and the period of renewals.
   CHECK(step.stats().captures <= 7);
@@ -125,8 +114,8 @@ TEST_CASE("in the backward SOAP has the bits of the plain optimizer, eagerly and
     plain.step();
     eager.backward(rg::sum(q * g));
     step(g);
-    check_same(plain, eager);
-    check_same(plain, recorded);
+    rg::check_same_state(plain, eager);
+    rg::check_same_state(plain, recorded);
   }
   CHECK(step.stats().captures == 3);
 }

@@ -41,22 +41,6 @@ Tensor gradient(const Tensor& p, int t) {
   return rg::cos(rg::full(p.sizes(), 0.7 * t + 0.3, {p.dtype()}) + p.detach() * 3);
 }
 
-std::vector<std::vector<double>> values_of(const Tensors& tensors) {
-  std::vector<std::vector<double>> all;
-  for (const Tensor& t : tensors) all.push_back(t.to_vector());
-  return all;
-}
-
-void check_same(const optim::Optimizer& a, const optim::Optimizer& b) {
-  CHECK(values_of(a.parameters()) == values_of(b.parameters()));
-  const rg::StateDict one = a.state_dict(), two = b.state_dict();
-  REQUIRE(one.size() == two.size());
-  for (const auto& [key, value] : one) {
-    INFO(key);
-    CHECK(value.to_vector() == two.at(key).to_vector());
-  }
-}
-
 // Gives the parameters for which `has` holds the gradients of step t, drops the others.
 template <class Has>
 void give(const Tensors& params, int t, Has has) {
@@ -89,7 +73,7 @@ void train_each(int steps, Before before, After after, End end) {
     for (int t = 1; t <= steps; ++t) {
       before(sides, t);
       sides.eager->step(), step();
-      check_same(*sides.eager, *sides.recorded);
+      rg::check_same_state(*sides.eager, *sides.recorded);
       after(sides, t);
     }
     end(step.stats(), sides);
@@ -151,7 +135,7 @@ TEST_CASE(
     }
     give(p, t, all), give(q, t, all);
     eager.step(), step();
-    check_same(eager, recorded);
+    rg::check_same_state(eager, recorded);
     CHECK(step.stats().captures == (t < 6 ? 1 : 2));
   }
 }
@@ -178,7 +162,7 @@ TEST_CASE(
       captures.push_back(step.stats().captures);
     }
     if (compiled) CHECK(captures == std::vector<int64_t>{1, 1, 2, 2, 3, 3, 4, 4, 5, 5});
-    std::vector<std::vector<double>> result = values_of(params);
+    std::vector<std::vector<double>> result = rg::values_of(params);
     result.push_back(other.to_vector());
     return result;
   };
@@ -234,7 +218,7 @@ TEST_CASE(
     for (int t = 4; t <= 6; ++t) {
       give(p, t, all), give(q, t, all);
       whole->step(), step();
-      check_same(*whole, *second);
+      rg::check_same_state(*whole, *second);
     }
   }
 }
@@ -281,7 +265,7 @@ TEST_CASE("24: a step finds what the function has written to a parameter before"
   for (int t = 1; t <= 4; ++t) {
     const Tensor by = rg::full({}, 0.9 + 0.05 * t, {rg::kFloat64});
     train(p, eager, by), step(by);
-    check_same(eager, recorded);
+    rg::check_same_state(eager, recorded);
   }
   CHECK(step.stats().captures == 1);
 }
@@ -316,7 +300,7 @@ TEST_CASE("26, 27: gradients of several backwards, dropped or filled with zeros 
     for (int t = 1; t <= 5; ++t) {
       const Tensor at = rg::full({}, t, {rg::kFloat64});
       train(p[0], eager, at), step(at);
-      check_same(eager, recorded);
+      rg::check_same_state(eager, recorded);
     }
     CHECK(step.stats().captures == (set_to_none ? 1 : 2));  // .grad exists from the second step on
   }
@@ -337,7 +321,7 @@ TEST_CASE("31, 33: many small parameters together have the bits of each alone") 
       optimizer->step();
       for (const auto& o : each) o->step();
     }
-    CHECK(values_of(together) == values_of(alone));
+    CHECK(rg::values_of(together) == rg::values_of(alone));
   }
 }
 
@@ -363,7 +347,7 @@ TEST_CASE("40: a gradient with other strides than its parameter") {
     for (const Tensor& x : {p[0], q[0]}) x.set_grad(gradient(x, t).t().contiguous().t());
     REQUIRE(!p[0].grad().is_contiguous());
     eager.step(), step();
-    check_same(eager, recorded);
+    rg::check_same_state(eager, recorded);
   }
   CHECK(step.stats().captures == 1);
 }
@@ -377,7 +361,7 @@ TEST_CASE("44: two optimizers of one parameter see each other's steps") {
     give({p[0], q[0]}, t, all);
     a.step(), b.step();
     step();
-    check_same(a, c), check_same(b, d);
+    rg::check_same_state(a, c), rg::check_same_state(b, d);
   }
   CHECK(step.stats().captures == 1);
 }
@@ -417,7 +401,7 @@ TEST_CASE("48: an optimizer for each parameter in the backward, recorded as eage
   auto step = rg::compile_step([&] { train(q); });
   for (int t = 0; t < 4; ++t) {
     train(p), step();
-    for (size_t i = 0; i < p.size(); ++i) check_same(*of_eager[i], *of_recorded[i]);
+    for (size_t i = 0; i < p.size(); ++i) rg::check_same_state(*of_eager[i], *of_recorded[i]);
   }
 }
 
@@ -443,11 +427,11 @@ TEST_CASE(
         throws = true;
         CHECK_THROWS_AS(step(), std::runtime_error);
         throws = false;
-        check_same(*eager, *recorded);
+        rg::check_same_state(*eager, *recorded);
         q[0].set_grad({});
       }
       train(p[0], *eager), step();
-      check_same(*eager, *recorded);
+      rg::check_same_state(*eager, *recorded);
     }
   }
 }
@@ -463,7 +447,7 @@ TEST_CASE(
     for (const Tensor& x : q) kept.push_back(x.grad());
     eager.step(), step();
   }
-  check_same(eager, recorded);
+  rg::check_same_state(eager, recorded);
   CHECK(step.stats().captures == 1);
   CHECK(step.stats().evictions == 0);
 

@@ -9,22 +9,10 @@
 #include <Eigen/LU>
 #include <Eigen/QR>
 
+#include "cpu/kernels/levels/eigen_maps.h"
+
 namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
-
-template <class T>
-using Columns = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
-template <class T>
-using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T>
-using Map = Eigen::Map<Rows<T>>;
-template <class T>
-using ConstMap = Eigen::Map<const Rows<T>>;
-
-template <class T>
-void fill_nan(T* out, int64_t rows, int64_t columns) {
-  if (out) Map<T>(out, rows, columns).setConstant(Eigen::NumTraits<T>::quiet_NaN());
-}
 
 // ---- triangular factors -------------------------------------------------------------------------------------------
 

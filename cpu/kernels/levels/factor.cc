@@ -8,21 +8,17 @@
 #include <Eigen/Cholesky>
 #include <Eigen/LU>
 
+#include "cpu/kernels/levels/eigen_maps.h"
+
 namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
-template <class T>
-using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T>
-using Map = Eigen::Map<Matrix<T>>;
-template <class T>
-using ConstMap = Eigen::Map<const Matrix<T>>;
 using Permutation = Eigen::PermutationMatrix<Eigen::Dynamic, Eigen::Dynamic, int32_t>;
 
 template <class T>
 void lu(T* a, int64_t n, int32_t* permutation) {
   Map<T> matrix(a, n, n);
-  const Eigen::PartialPivLU<Eigen::Ref<Matrix<T>>> factors(matrix);
+  const Eigen::PartialPivLU<Eigen::Ref<Rows<T>>> factors(matrix);
   const auto& rows = factors.permutationP().indices();
   for (int64_t i = 0; i < n; ++i) permutation[i] = rows[i];
 }
@@ -47,7 +43,7 @@ void lu_solve(const T* lu, const int32_t* permutation, int64_t n, T* b, int64_t 
 template <class T>
 bool cholesky(T* a, int64_t n) {
   Map<T> matrix(a, n, n);
-  const Eigen::LLT<Eigen::Ref<Matrix<T>>> factor(matrix);
+  const Eigen::LLT<Eigen::Ref<Rows<T>>> factor(matrix);
   return factor.info() == Eigen::Success && (matrix.diagonal().array() > 0).all();
 }
 

@@ -7,24 +7,13 @@
 #include <Eigen/Eigenvalues>
 #include <Eigen/SVD>
 
+#include "cpu/kernels/levels/eigen_maps.h"
+
 namespace retrograd::inline v0::cpu::RG_ISA {
 namespace {
 
 template <class T>
-using Columns = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
-template <class T>
 using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
-template <class T>
-using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T>
-using Map = Eigen::Map<Rows<T>>;
-template <class T>
-using ConstMap = Eigen::Map<const Rows<T>>;
-
-template <class T>
-void fill_nan(T* out, int64_t rows, int64_t columns) {
-  if (out) Map<T>(out, rows, columns).setConstant(Eigen::NumTraits<T>::quiet_NaN());
-}
 
 template <class T>
 void eigh(const T* a, int64_t n, bool upper, T* values, T* vectors) {
