@@ -13,10 +13,9 @@
 
 #include "cuda/allocator.h"
 #include "cuda/fault.h"
+#include "engine/op.h"
 
 namespace retrograd::inline v0 {
-
-struct OpInfo;
 
 namespace cuda {
 

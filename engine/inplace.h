@@ -19,11 +19,10 @@
 #include <functional>
 #include <string_view>
 
+#include "engine/op.h"
 #include "engine/tensor.h"
 
 namespace retrograd::inline v0 {
-
-struct OpInfo;
 
 /// Writes op(self) into self and returns self; `name` is the op's name, with its underscore.
 /// Errors: leaf_inplace (a leaf that requires a gradient, or a view of one, with gradients on), view_inplace_forbidden

@@ -15,9 +15,9 @@
 // compute; 16-bit formats would round the gate.
 #pragma once
 
-namespace retrograd::inline v0 {
-struct OpInfo;
-namespace ir {
+#include "engine/op.h"
+
+namespace retrograd::inline v0::ir {
 
 /// An activation x * gate(x). Its backward (g, x), gate (x) and derivative (x, gate) have its attributes; the product
 /// has its own.
@@ -26,5 +26,4 @@ struct GatedOps {
   const void* product_attrs;
 };
 
-}  // namespace ir
-}  // namespace retrograd
+}  // namespace retrograd::ir

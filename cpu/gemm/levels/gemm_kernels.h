@@ -14,10 +14,7 @@
 #include <cstdint>
 
 #include "cpu/levels.h"
-
-namespace retrograd::inline v0 {
-struct BFloat16;
-}
+#include "engine/float_formats.h"
 
 namespace retrograd::inline v0::cpu {
 
