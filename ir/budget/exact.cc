@@ -21,13 +21,14 @@ std::vector<std::vector<int32_t>> places_of(const Problem& problem) {
 
 class Search {
  public:
-  Search(const Problem& problem, int64_t cap, int64_t most_choices)
+  Search(const Problem& problem, int64_t cap, int64_t most_choices, double below)
       : problem_(problem),
         cap_(cap),
         most_choices_(most_choices),
         candidates_(candidates_of(problem)),
         places_(places_of(problem)),
-        maker_(problem.makers()) {
+        maker_(problem.makers()),
+        least_(below) {
     std::ranges::stable_sort(candidates_.blocks, std::greater(), [&](int32_t b) {
       return problem.blocks[at(b)].bytes * (places_[at(b)].back() - places_[at(b)].front());
     });
@@ -131,7 +132,7 @@ class Search {
   const std::vector<int32_t> maker_;
   std::vector<int64_t> profile_;  // of each task: what is live during it at least
   std::vector<int32_t> again_;    // candidates that are made again
-  double cost_ = 0, least_ = std::numeric_limits<double>::infinity();
+  double cost_ = 0, least_;
   int64_t choices_ = 0;
   std::optional<std::vector<Run>> best_;
 };
@@ -178,8 +179,8 @@ std::vector<Run> runs_without(const Problem& problem, int32_t late, std::span<co
   return runs;
 }
 
-std::optional<ExactPlan> exact_plan(const Problem& problem, int64_t cap, int64_t most_choices) {
-  return Search(problem, cap, most_choices).run();
+std::optional<ExactPlan> exact_plan(const Problem& problem, int64_t cap, int64_t most_choices, double below) {
+  return Search(problem, cap, most_choices, below).run();
 }
 
 }  // namespace retrograd::ir::budget

@@ -11,6 +11,7 @@
 // choices the best so far is given, and `is_optimal` is false.
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "ir/budget/problem.h"
@@ -31,7 +32,8 @@ struct ExactPlan {
   std::vector<Run> runs;
   bool is_optimal;
 };
-/// Nothing if no plan of this kind is within the cap.
-std::optional<ExactPlan> exact_plan(const Problem& problem, int64_t cap, int64_t most_choices);
+/// Nothing if no plan of this kind is within the cap and costs less than `below`.
+std::optional<ExactPlan> exact_plan(const Problem& problem, int64_t cap, int64_t most_choices,
+                                    double below = std::numeric_limits<double>::infinity());
 
 }  // namespace retrograd::ir::budget

@@ -28,7 +28,7 @@ class Instances {
         last_[at(now[block])] = static_cast<int32_t>(runs.size());
   }
 
-  Measure measure() {
+  Measure measure(int64_t cap) {
     Measure found;
     std::vector<bool> has_run(problem_.tasks.size());
     size_t read = 0, made = 0;  // positions in read_ and last_
@@ -47,7 +47,9 @@ class Instances {
         else if (run.makes(i) || task.makes_all)
           passing += bytes;
       }
-      if (live + kept + passing > found.peak) found.peak = live + kept + passing, found.at = r;
+      const int64_t held = live + kept + passing;
+      if (held > found.peak) found.peak = held, found.at = r;
+      if (held > cap) found.over += static_cast<double>(held - cap);
       live += kept;
       for (int32_t block : task.operands) {
         const int32_t instance = read_[read++];
@@ -98,8 +100,8 @@ std::vector<Run> plain_runs(const Problem& problem) {
   return runs;
 }
 
-Measure measure(const Problem& problem, std::span<const Run> runs) {
-  return Instances(problem, runs).measure();
+Measure measure(const Problem& problem, std::span<const Run> runs, int64_t cap) {
+  return Instances(problem, runs).measure(cap);
 }
 
 int64_t least_bytes(const Problem& problem) {

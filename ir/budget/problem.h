@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -69,9 +70,11 @@ struct Measure {
   int64_t peak = 0;
   int32_t at = 0;   // the run during which it is reached
   double cost = 0;  // of all copies
+  double over = 0;  // the bytes above `cap` of each run, added up
 };
 
-Measure measure(const Problem& problem, std::span<const Run> runs);
+Measure measure(const Problem& problem, std::span<const Run> runs,
+                int64_t cap = std::numeric_limits<int64_t>::max());
 
 /// No plan can hold less: the most that one task needs by itself.
 int64_t least_bytes(const Problem& problem);

@@ -4,15 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include "ir/budget/exact.h"
 #include "ir/budget/greedy.h"
+#include "ir/budget/repair.h"
 
 namespace retrograd::inline v0::ir::budget {
 namespace {
 
 // The caps of a curve: fewer of a large problem, so that it is planned in about a second.
-constexpr size_t kMostCaps = 40, kLeastCaps = 12, kTasksAndCaps = 120'000;
+constexpr size_t kMostCaps = 80, kLeastCaps = 12, kTasksAndCaps = 120'000;
 
 Plan plan_of(const Problem& problem, std::vector<Run> runs) {
   const Measure found = measure(problem, runs);
@@ -31,41 +33,75 @@ Curve best_of(Curve plans) {
   return best;
 }
 
-// `plan(cap)`: runs within it, if any.
-template <class F>
-Curve curve_over_caps(const Problem& problem, const F& plan) {
+Curve plain_curve(const Problem& problem) {
   Curve plans;
   plans.push_back(plan_of(problem, plain_runs(problem)));
-  const size_t caps = std::clamp(kTasksAndCaps / (problem.tasks.size() + 1), kLeastCaps, kMostCaps);
-  const double most = static_cast<double>(plans[0].measure.peak),
+  return plans;
+}
+
+// In equal ratios, falling, from below the peak without copies to the least.
+std::vector<int64_t> caps_of(const Problem& problem) {
+  const size_t count = std::clamp(kTasksAndCaps / (problem.tasks.size() + 1), kLeastCaps, kMostCaps);
+  const double most = static_cast<double>(measure(problem, plain_runs(problem)).peak),
                least = static_cast<double>(std::max<int64_t>(least_bytes(problem), 1));
-  for (size_t i = 1; i <= caps; ++i) {
-    const auto cap = static_cast<int64_t>(
-        most * std::pow(least / most, static_cast<double>(i) / static_cast<double>(caps)));
-    if (auto runs = plan(cap)) plans.push_back(plan_of(problem, *std::move(runs)));
+  std::vector<int64_t> caps(count);
+  for (size_t i = 0; i < count; ++i)
+    caps[i] = static_cast<int64_t>(
+        most * std::pow(least / most, static_cast<double>(i + 1) / static_cast<double>(count)));
+  return caps;
+}
+
+// Each adds its plans to a curve.
+void add_greedy(const Problem& problem, Curve& plans) {
+  for (int64_t cap : caps_of(problem))
+    if (auto runs = greedy_plan(problem, cap)) plans.push_back(plan_of(problem, *std::move(runs)));
+  plans = best_of(std::move(plans));
+}
+void add_repaired(const Problem& problem, Curve& plans) {
+  for (std::vector<Run>& runs : repaired_plans(problem, caps_of(problem)))
+    plans.push_back(plan_of(problem, std::move(runs)));
+  plans = best_of(std::move(plans));
+}
+// Plans that cost less than those of the curve.
+void add_exact(const Problem& problem, Curve& plans) {
+  Curve found;
+  const auto candidates = static_cast<int64_t>(candidates_of(problem).blocks.size());
+  for (int64_t cap : caps_of(problem)) {
+    const Measure& best = plans[plan_within(plans, cap)].measure;
+    const double below = best.peak <= cap ? best.cost : std::numeric_limits<double>::infinity();
+    if (auto plan = exact_plan(problem, cap, kChoices / (candidates + 1), below))
+      found.push_back(plan_of(problem, std::move(plan->runs)));
   }
-  return best_of(std::move(plans));
+  std::ranges::move(found, std::back_inserter(plans));
+  plans = best_of(std::move(plans));
 }
 
 }  // namespace
 
 Curve greedy_curve(const Problem& problem) {
-  return curve_over_caps(problem, [&](int64_t cap) { return greedy_plan(problem, cap); });
+  Curve plans = plain_curve(problem);
+  add_greedy(problem, plans);
+  return plans;
+}
+
+Curve repair_curve(const Problem& problem) {
+  Curve plans = plain_curve(problem);
+  add_repaired(problem, plans);
+  return plans;
 }
 
 Curve exact_curve(const Problem& problem) {
-  return curve_over_caps(problem, [&](int64_t cap) -> std::optional<std::vector<Run>> {
-    std::optional<ExactPlan> found = exact_plan(problem, cap, kChoices);
-    if (!found) return {};
-    return std::move(found->runs);
-  });
+  Curve plans = plain_curve(problem);
+  add_exact(problem, plans);
+  return plans;
 }
 
 Curve default_curve(const Problem& problem) {
   Curve plans = greedy_curve(problem);
   if (candidates_of(problem).blocks.size() > kFewCandidates) return plans;
-  std::ranges::move(exact_curve(problem), std::back_inserter(plans));
-  return best_of(std::move(plans));
+  add_repaired(problem, plans);
+  add_exact(problem, plans);
+  return plans;
 }
 
 const Solver* find_solver(std::string_view name) {

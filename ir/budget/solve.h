@@ -6,8 +6,9 @@
 // down to the least of a single task.
 //
 //   greedy   ir/budget/greedy.h
-//   exact    ir/budget/exact.h, with at most kChoices choices for each cap
-//   default  greedy, and the plans of exact with it where there are few candidates
+//   repair   ir/budget/repair.h
+//   exact    ir/budget/exact.h, with kChoices choices for each cap, divided by the number of candidates
+//   default  greedy, and with it repair and exact where there are at most kFewCandidates
 //
 // Costs are compared, never their unit. Deterministic: the same problem gives the same curve in every process.
 #pragma once
@@ -27,10 +28,11 @@ struct Plan {
 /// empty.
 using Curve = std::vector<Plan>;
 
-inline constexpr int64_t kChoices = 2'000;
-inline constexpr size_t kFewCandidates = 14;
+inline constexpr int64_t kChoices = 60'000;
+inline constexpr size_t kFewCandidates = 60;
 
 Curve greedy_curve(const Problem& problem);
+Curve repair_curve(const Problem& problem);
 Curve exact_curve(const Problem& problem);
 Curve default_curve(const Problem& problem);
 
@@ -39,7 +41,7 @@ struct Solver {
   Curve (*curve)(const Problem& problem);
 };
 inline constexpr Solver kSolvers[] = {
-    {"default", default_curve}, {"greedy", greedy_curve}, {"exact", exact_curve}};
+    {"default", default_curve}, {"greedy", greedy_curve}, {"repair", repair_curve}, {"exact", exact_curve}};
 
 /// Null if there is none of this name.
 const Solver* find_solver(std::string_view name);
