@@ -39,7 +39,7 @@ namespace retrograd::inline v0::data {
 struct DataLoaderOptions {
   size_t batch_size = 1;
   size_t workers = 0;                                     // threads; 0: the caller's
-  std::optional<size_t> max_jobs;                         // batches made ahead; 2 * workers unless given
+  std::optional<size_t> max_jobs = {};                    // batches made ahead; 2 * workers unless given
   std::optional<std::chrono::milliseconds> timeout = {};  // of the wait for a batch of a worker
   bool enforce_ordering = true;
   bool drop_last = false;  // leaves out a last batch that is smaller
@@ -210,7 +210,7 @@ class StatelessDataLoader final
 
   void reset() override {
     if (std::exchange(is_resumed_, false)) return;
-    sampler_.reset();
+    sampler_.reset(std::nullopt);
     if constexpr (HasState<Sampler>) epoch_start_ = sampler_.state_dict();
     batches_ = 0;
   }
