@@ -1,5 +1,5 @@
-// See data/loader.h.
-#include "data/loader.h"
+// See data/loader_base.h.
+#include "data/loader_base.h"
 
 namespace retrograd::inline v0::data::detail {
 
