@@ -16,7 +16,7 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
  public:
   using ModuleHolder<EmbeddingImpl>::ModuleHolder;
   using Impl = EmbeddingImpl;
-  /// Of a matrix of rows, which is the weight, and not a copy. Error(bad_dim) for another number of dims.
+  /// Of a matrix of rows, whose values the weight takes. Error(bad_dim) for another number of dims.
   static Embedding from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& options = {});
 };
 

@@ -1,7 +1,7 @@
 // Linear, Bilinear, Identity, and the modules that change shapes.
 #pragma once
 
-#include "nn/layers.h"
+#include "nn/containers.h"
 #include "torch/nn/options/linear.h"
 #include "torch/nn/wrapped.h"
 

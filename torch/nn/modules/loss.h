@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/losses.h"
+#include "nn/margin_losses.h"
 #include "torch/nn/options/loss.h"
 #include "torch/nn/wrapped.h"
 

@@ -1,7 +1,8 @@
 // Folds, pixel shuffles and resampling.
 #pragma once
 
-#include "nn/vision.h"
+#include "nn/patches.h"
+#include "nn/pooling.h"
 #include "torch/nn/options/vision.h"
 #include "torch/nn/wrapped.h"
 

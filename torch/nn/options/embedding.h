@@ -1,5 +1,5 @@
 // Options of embeddings. `sparse` asks for sparse gradients, which do not exist here: true is an error where the module
-// or function is called. _weight: initial values, shared and not copied.
+// or function is called. _weight: initial values, which are copied (libtorch shares their memory).
 #pragma once
 
 #include <optional>
