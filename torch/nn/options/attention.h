@@ -1,7 +1,8 @@
-// Options of MultiheadAttention and of its function.
+// Options of MultiheadAttention.
 #pragma once
 
-#include "engine/tensor.h"
+#include <cstdint>
+
 #include "torch/arg.h"
 
 #pragma GCC visibility push(default)
