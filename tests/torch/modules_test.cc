@@ -212,9 +212,9 @@ TEST_CASE("ModuleList and ModuleDict") {
   copy->extend(*list);
   CHECK(copy->size() == 4);
 
-  nn::ModuleDict dict;
-  dict->insert("linear", nn::Linear(3, 4).ptr());
-  dict->insert("act", nn::ReLU().ptr());
+  torch::OrderedDict<std::string, std::shared_ptr<nn::Module>> items = {{"linear", nn::Linear(3, 4).ptr()}};
+  nn::ModuleDict dict(items);
+  dict->update(std::vector<std::pair<std::string, std::shared_ptr<nn::Module>>>{{"act", nn::ReLU().ptr()}});
   CHECK(dict->contains("act"));
   CHECK(dict->size() == 2);
   CHECK(dict["linear"]->as<nn::Linear>()->forward(wave({1, 3})).size(1) == 4);
@@ -251,7 +251,7 @@ TEST_CASE("AnyModule") {
   CHECK(any.get<nn::LinearImpl>().weight.size(1) == 3);
   CHECK_FALSE(any.is_empty());
   CHECK(nn::AnyModule().is_empty());
-  any = Pair();
+  any = nn::AnyModule(Pair());
   const auto pair = any.forward<std::tuple<torch::Tensor, int64_t>>(wave({2, 3}), int64_t{1});
   CHECK(std::get<1>(pair) == 1);
 }

@@ -12,10 +12,10 @@ using retrograd::nn::ModuleHolder;
 
 }  // namespace torch::nn
 
-#define TORCH_MODULE_IMPL(Name, ImplType)                              \
-  class Name : public ::torch::nn::ModuleHolder<ImplType> {            \
-   public:                                                             \
-    using ::torch::nn::ModuleHolder<ImplType>::ModuleHolder;           \
-    using Impl = ImplType;                                             \
+#define TORCH_MODULE_IMPL(Name, ImplType)                    \
+  class Name : public ::torch::nn::ModuleHolder<ImplType> {  \
+   public:                                                   \
+    using ::torch::nn::ModuleHolder<ImplType>::ModuleHolder; \
+    using Impl = ImplType;                                   \
   }
 #define TORCH_MODULE(Name) TORCH_MODULE_IMPL(Name, Name##Impl)

@@ -45,21 +45,22 @@ struct NoOptions {};
 namespace detail {
 
 template <class Options, class... Args>
-concept ArgumentsOf = std::constructible_from<Options, Args...> && !(std::same_as<Options, std::remove_cvref_t<Args>> || ...);
+concept ArgumentsOf =
+    std::constructible_from<Options, Args...> && !(std::same_as<Options, std::remove_cvref_t<Args>> || ...);
 
 }  // namespace detail
 }  // namespace torch::nn
 #pragma GCC visibility pop
 
 // The class of the module NAME, over retrograd::nn::LAYER. What follows are more members.
-#define RG_TORCH_IMPL(NAME, LAYER, OPTIONS, ...)                                                \
-  class NAME##Impl : public Wrapped<NAME##Impl, rn::LAYER, OPTIONS> {                           \
-   public:                                                                                      \
-    explicit NAME##Impl(const OPTIONS& options);                                                \
-    template <class... Args>                                                                    \
-      requires detail::ArgumentsOf<OPTIONS, Args...>                                            \
-    explicit NAME##Impl(Args&&... args) : NAME##Impl(OPTIONS(std::forward<Args>(args)...)) {}   \
-    __VA_ARGS__                                                                                 \
+#define RG_TORCH_IMPL(NAME, LAYER, OPTIONS, ...)                                              \
+  class NAME##Impl : public Wrapped<NAME##Impl, rn::LAYER, OPTIONS> {                         \
+   public:                                                                                    \
+    explicit NAME##Impl(const OPTIONS& options);                                              \
+    template <class... Args>                                                                  \
+    requires detail::ArgumentsOf<OPTIONS, Args...>                                            \
+    explicit NAME##Impl(Args&&... args) : NAME##Impl(OPTIONS(std::forward<Args>(args)...)) {} \
+    __VA_ARGS__                                                                               \
   }
 // The same with its holder; of 1, 2 and 3 dims; without options.
 #define RG_TORCH_LAYER(NAME)                \

@@ -12,7 +12,8 @@ MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& 
                                             .kdim = o.kdim(),
                                             .vdim = o.vdim()}) {}
 
-std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(Operand query, const Tensor& key, const Tensor& value,
+std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(Operand query, const Tensor& key,
+                                                           const Tensor& value,
                                                            const Tensor& key_padding_mask, bool need_weights,
                                                            const Tensor& attn_mask,
                                                            bool average_attn_weights) const {

@@ -13,8 +13,8 @@ namespace torch::nn {
 
 RG_TORCH_IMPL(MultiheadAttention, MultiheadAttention, MultiheadAttentionOptions,
               std::tuple<Tensor, Tensor> forward(Operand query, const Tensor& key, const Tensor& value,
-                                                 const Tensor& key_padding_mask = {}, bool need_weights = true,
-                                                 const Tensor& attn_mask = {},
+                                                 const Tensor& key_padding_mask = {},
+                                                 bool need_weights = true, const Tensor& attn_mask = {},
                                                  bool average_attn_weights = true) const;);
 TORCH_MODULE(MultiheadAttention);
 

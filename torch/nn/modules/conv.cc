@@ -32,11 +32,17 @@ rn::ConvTransposeOptions layer_options(const ConvTransposeOptions<D>& o) {
 
 }  // namespace
 
-Conv1dImpl::Conv1dImpl(const Conv1dOptions& o) : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
-Conv2dImpl::Conv2dImpl(const Conv2dOptions& o) : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
-Conv3dImpl::Conv3dImpl(const Conv3dOptions& o) : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
-ConvTranspose1dImpl::ConvTranspose1dImpl(const ConvTranspose1dOptions& o) : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
-ConvTranspose2dImpl::ConvTranspose2dImpl(const ConvTranspose2dOptions& o) : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
-ConvTranspose3dImpl::ConvTranspose3dImpl(const ConvTranspose3dOptions& o) : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
+Conv1dImpl::Conv1dImpl(const Conv1dOptions& o)
+    : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
+Conv2dImpl::Conv2dImpl(const Conv2dOptions& o)
+    : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
+Conv3dImpl::Conv3dImpl(const Conv3dOptions& o)
+    : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
+ConvTranspose1dImpl::ConvTranspose1dImpl(const ConvTranspose1dOptions& o)
+    : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
+ConvTranspose2dImpl::ConvTranspose2dImpl(const ConvTranspose2dOptions& o)
+    : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
+ConvTranspose3dImpl::ConvTranspose3dImpl(const ConvTranspose3dOptions& o)
+    : Wrapped(o, o.in_channels(), o.out_channels(), o.kernel_size(), layer_options(o)) {}
 
 }  // namespace torch::nn

@@ -3,13 +3,14 @@
 
 namespace torch::nn {
 
-using retrograd::Category;
 using enumtype::text_of;
+using retrograd::Category;
 
 namespace {
 
 void refuse_sparse(bool sparse, std::string_view name) {
-  if (sparse) retrograd::fail(Category::unsupported, name, "there are no sparse gradients. Hint: sparse(false)");
+  if (sparse)
+    retrograd::fail(Category::unsupported, name, "there are no sparse gradients. Hint: sparse(false)");
 }
 
 rn::EmbeddingOptions layer_options(const EmbeddingOptions& o) {
@@ -56,7 +57,8 @@ EmbeddingBagImpl::EmbeddingBagImpl(const EmbeddingBagOptions& o)
   take_weight(*this, o._weight());
 }
 
-Embedding Embedding::from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& options) {
+Embedding Embedding::from_pretrained(const Tensor& embeddings,
+                                     const EmbeddingFromPretrainedOptions& options) {
   const Tensor& rows = rows_of(embeddings);
   Embedding embedding(EmbeddingOptions(rows.size(0), rows.size(1))
                           ._weight(rows)
@@ -69,7 +71,8 @@ Embedding Embedding::from_pretrained(const Tensor& embeddings, const EmbeddingFr
   return embedding;
 }
 
-EmbeddingBag EmbeddingBag::from_pretrained(const Tensor& embeddings, const EmbeddingBagFromPretrainedOptions& options) {
+EmbeddingBag EmbeddingBag::from_pretrained(const Tensor& embeddings,
+                                           const EmbeddingBagFromPretrainedOptions& options) {
   const Tensor& rows = rows_of(embeddings);
   EmbeddingBag bag(EmbeddingBagOptions(rows.size(0), rows.size(1))
                        ._weight(rows)

@@ -17,7 +17,8 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
   using ModuleHolder<EmbeddingImpl>::ModuleHolder;
   using Impl = EmbeddingImpl;
   /// Of a matrix of rows, whose values the weight takes. Error(bad_dim) for another number of dims.
-  static Embedding from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& options = {});
+  static Embedding from_pretrained(const Tensor& embeddings,
+                                   const EmbeddingFromPretrainedOptions& options = {});
 };
 
 class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {

@@ -1,8 +1,10 @@
 // Losses.
 #pragma once
 
+#include "nn/adaptive_softmax.h"
 #include "nn/losses.h"
 #include "nn/margin_losses.h"
+#include "torch/nn/names.h"
 #include "torch/nn/options/loss.h"
 #include "torch/nn/wrapped.h"
 
@@ -29,6 +31,15 @@ RG_TORCH_LAYER(MultiLabelSoftMarginLoss);
 RG_TORCH_LAYER(SoftMarginLoss);
 RG_TORCH_LAYER(TripletMarginLoss);
 RG_TORCH_LAYER(TripletMarginWithDistanceLoss);
+
+/// The logarithms of the targets' probabilities, and minus their mean as a number.
+struct ASMoutput {
+  Tensor output;
+  double loss;
+};
+RG_TORCH_IMPL(AdaptiveLogSoftmaxWithLoss, AdaptiveLogSoftmaxWithLoss, AdaptiveLogSoftmaxWithLossOptions,
+              ASMoutput forward(Operand input, const Tensor& target) const;);
+TORCH_MODULE(AdaptiveLogSoftmaxWithLoss);
 
 }  // namespace torch::nn
 #pragma GCC visibility pop

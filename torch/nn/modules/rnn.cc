@@ -42,6 +42,13 @@ RNNImpl::RNNImpl(const RNNOptions& o) : Wrapped(o, o.input_size(), o.hidden_size
 GRUImpl::GRUImpl(const GRUOptions& o)
     : Wrapped(o, o.input_size(), o.hidden_size(), common<rn::GRUOptions>(o)) {}
 LSTMImpl::LSTMImpl(const LSTMOptions& o) : Wrapped(o, o.input_size(), o.hidden_size(), layer_options(o)) {}
+RNNCellImpl::RNNCellImpl(const RNNCellOptions& o)
+    : Wrapped(o, o.input_size(), o.hidden_size(),
+              rn::RNNCellOptions{.bias = o.bias(), .nonlinearity = text_of(o.nonlinearity())}) {}
+GRUCellImpl::GRUCellImpl(const GRUCellOptions& o)
+    : Wrapped(o, o.input_size(), o.hidden_size(), rn::GRUCellOptions{.bias = o.bias()}) {}
+LSTMCellImpl::LSTMCellImpl(const LSTMCellOptions& o)
+    : Wrapped(o, o.input_size(), o.hidden_size(), rn::LSTMCellOptions{.bias = o.bias()}) {}
 
 std::tuple<Tensor, Tensor> RNNImpl::forward(Operand input, const Tensor& hx) const {
   auto [output, h_n] = rn::RNN::forward(input, hx);
@@ -76,6 +83,12 @@ std::tuple<detail::PackedSequence, detail::HiddenAndCell> LSTMImpl::forward_with
     SourceLocation where) const {
   auto [output, state] = rn::LSTM::forward_with_packed_input(input, state_of(hx), where);
   return {output, {state.h, state.c}};
+}
+
+std::tuple<Tensor, Tensor> LSTMCellImpl::forward(Operand input,
+                                                 const std::optional<detail::HiddenAndCell>& hx) const {
+  const rn::LSTM::State state = rn::LSTMCell::forward(input, state_of(hx));
+  return {state.h, state.c};
 }
 
 }  // namespace torch::nn

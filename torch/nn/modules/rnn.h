@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "nn/recurrent.h"
+#include "nn/recurrent_cells.h"
 #include "torch/nn/names.h"
 #include "torch/nn/options/rnn.h"
 #include "torch/nn/wrapped.h"
@@ -34,7 +35,8 @@ RG_TORCH_IMPL(LSTM, LSTM, LSTMOptions,
               std::tuple<Tensor, detail::HiddenAndCell> forward(
                   Operand input, const std::optional<detail::HiddenAndCell>& hx_opt = {}) const;
               std::tuple<detail::PackedSequence, detail::HiddenAndCell> forward_with_packed_input(
-                  const detail::PackedSequence& input, const std::optional<detail::HiddenAndCell>& hx_opt = {},
+                  const detail::PackedSequence& input,
+                  const std::optional<detail::HiddenAndCell>& hx_opt = {},
                   retrograd::SourceLocation where = retrograd::SourceLocation::current()) const;);
 TORCH_MODULE(RNN);
 TORCH_MODULE(GRU);
@@ -44,7 +46,8 @@ RG_TORCH_LAYER(RNNCell);
 RG_TORCH_LAYER(GRUCell);
 RG_TORCH_IMPL(LSTMCell, LSTMCell, LSTMCellOptions,
               std::tuple<Tensor, Tensor> forward(Operand input,
-                                                 const std::optional<detail::HiddenAndCell>& hx_opt = {}) const;);
+                                                 const std::optional<detail::HiddenAndCell>& hx_opt = {})
+                  const;);
 TORCH_MODULE(LSTMCell);
 
 }  // namespace torch::nn

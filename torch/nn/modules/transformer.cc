@@ -29,7 +29,8 @@ rn::TransformerStackOptions stack_options(const Options& o) {
   if (o.norm().is_empty()) return {};
   const auto* norm = o.norm().ptr()->template as<LayerNorm>();
   if (!norm)
-    retrograd::fail(retrograd::Category::unsupported, "Transformer", "the norm of a stack must be a LayerNorm");
+    retrograd::fail(retrograd::Category::unsupported, "Transformer",
+                    "the norm of a stack must be a LayerNorm");
   return {.norm = norm->rn::LayerNorm::options};
 }
 

@@ -11,8 +11,8 @@
 #pragma GCC visibility push(default)
 namespace torch::nn {
 
-using activation_t =
-    std::variant<enumtype::kReLU, enumtype::kGELU, std::function<retrograd::Tensor(const retrograd::Tensor&)>>;
+using activation_t = std::variant<enumtype::kReLU, enumtype::kGELU,
+                                  std::function<retrograd::Tensor(const retrograd::Tensor&)>>;
 
 struct TransformerEncoderLayerOptions {
   TransformerEncoderLayerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}
