@@ -25,4 +25,10 @@ retrograd::PerDim<T> per_dim(const std::optional<std::vector<T>>& values) {
   return values ? retrograd::PerDim<T>(*values) : retrograd::PerDim<T>();
 }
 
+/// Error(unsupported) if sparse gradients are asked for.
+inline void refuse_sparse(bool sparse, std::string_view op) {
+  if (sparse)
+    retrograd::fail(retrograd::Category::unsupported, op, "there are no sparse gradients. Hint: sparse(false)");
+}
+
 }  // namespace torch::nn

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "torch/nn/functional/activation.h"
+#include "torch/nn/functional/attention.h"
 #include "torch/nn/functional/conv.h"
 #include "torch/nn/functional/dropout.h"
 #include "torch/nn/functional/linear.h"

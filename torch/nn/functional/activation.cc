@@ -3,6 +3,7 @@
 
 #include "ops/activations.h"
 #include "ops/composed.h"
+#include "ops/random_activations.h"
 #include "ops/shrinkage.h"
 #include "ops/softmax.h"
 #include "torch/nn/functional/in_place.h"
@@ -44,6 +45,14 @@ Tensor threshold(Operand input, const ThresholdFuncOptions& options) {
   });
 }
 
+Tensor rrelu(Operand input, const RReLUFuncOptions& options) {
+  return maybe_in_place(input, options.inplace(), "rrelu_", [&](const Operand& x) {
+    return retrograd::rrelu(x, options.lower(), options.upper(), options.training());
+  });
+}
+Tensor gumbel_softmax(Operand logits, const GumbelSoftmaxFuncOptions& options) {
+  return retrograd::gumbel_softmax(logits, options.tau(), options.hard(), options.dim());
+}
 Tensor hardshrink(Operand input, const HardshrinkFuncOptions& options) {
   return retrograd::hardshrink(input, options.lambda());
 }

@@ -19,6 +19,8 @@ Tensor relu6(Operand input, const ReLU6FuncOptions& options = {});
 Tensor leaky_relu(Operand input, const LeakyReLUFuncOptions& options = {});
 Tensor hardtanh(Operand input, const HardtanhFuncOptions& options = {});
 Tensor threshold(Operand input, const ThresholdFuncOptions& options);
+Tensor rrelu(Operand input, const RReLUFuncOptions& options = {});
+Tensor gumbel_softmax(Operand logits, const GumbelSoftmaxFuncOptions& options = {});
 Tensor hardshrink(Operand input, const HardshrinkFuncOptions& options = {});
 Tensor softshrink(Operand input, const SoftshrinkFuncOptions& options = {});
 Tensor gelu(Operand input, const GELUFuncOptions& options = {});

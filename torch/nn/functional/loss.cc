@@ -88,6 +88,12 @@ Tensor triplet_margin_loss(Operand anchor, const Tensor& positive, const Tensor&
   return retrograd::triplet_margin_loss(anchor, positive, negative, options.margin(), options.p(),
                                         options.eps(), options.swap(), text_of(options.reduction()));
 }
+Tensor triplet_margin_with_distance_loss(Operand anchor, const Tensor& positive, const Tensor& negative,
+                                         const TripletMarginWithDistanceLossFuncOptions& options) {
+  return retrograd::triplet_margin_with_distance_loss(
+      anchor, positive, negative, options.distance_function().value_or(nullptr), options.margin(),
+      options.swap(), text_of(options.reduction()));
+}
 Tensor ctc_loss(Operand log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, const CTCLossFuncOptions& options) {
   return retrograd::ctc_loss(log_probs, targets, input_lengths, target_lengths, options.blank(),

@@ -36,6 +36,8 @@ Tensor margin_ranking_loss(Operand input1, const Tensor& input2, const Tensor& t
                            const MarginRankingLossFuncOptions& options = {});
 Tensor triplet_margin_loss(Operand anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginLossFuncOptions& options = {});
+Tensor triplet_margin_with_distance_loss(Operand anchor, const Tensor& positive, const Tensor& negative,
+                                         const TripletMarginWithDistanceLossFuncOptions& options = {});
 Tensor ctc_loss(Operand log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, const CTCLossFuncOptions& options = {});
 

@@ -24,6 +24,11 @@ Tensor adaptive_avg_pool3d(Operand input, const AdaptiveAvgPool3dFuncOptions& op
 Tensor adaptive_max_pool1d(Operand input, const AdaptiveMaxPool1dFuncOptions& options);
 Tensor adaptive_max_pool2d(Operand input, const AdaptiveMaxPool2dFuncOptions& options);
 Tensor adaptive_max_pool3d(Operand input, const AdaptiveMaxPool3dFuncOptions& options);
+Tensor max_unpool1d(Operand input, const Tensor& indices, const MaxUnpool1dFuncOptions& options);
+Tensor max_unpool2d(Operand input, const Tensor& indices, const MaxUnpool2dFuncOptions& options);
+Tensor max_unpool3d(Operand input, const Tensor& indices, const MaxUnpool3dFuncOptions& options);
+Tensor fractional_max_pool2d(Operand input, const FractionalMaxPool2dFuncOptions& options);
+Tensor fractional_max_pool3d(Operand input, const FractionalMaxPool3dFuncOptions& options);
 
 /// The same with the places of the maxima.
 std::tuple<Tensor, Tensor> max_pool1d_with_indices(Operand input, const MaxPool1dFuncOptions& options);
@@ -35,6 +40,10 @@ std::tuple<Tensor, Tensor> adaptive_max_pool2d_with_indices(Operand input,
                                                             const AdaptiveMaxPool2dFuncOptions& options);
 std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(Operand input,
                                                             const AdaptiveMaxPool3dFuncOptions& options);
+std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(Operand input,
+                                                              const FractionalMaxPool2dFuncOptions& options);
+std::tuple<Tensor, Tensor> fractional_max_pool3d_with_indices(Operand input,
+                                                              const FractionalMaxPool3dFuncOptions& options);
 
 }  // namespace torch::nn::functional
 #pragma GCC visibility pop

@@ -10,7 +10,9 @@ namespace torch::nn::functional {
 using enumtype::text_of;
 
 Tensor pad(Operand input, const PadFuncOptions& options) {
-  return retrograd::pad(input, options.pad(), text_of(options.mode()), options.value());
+  const bool has_value = std::holds_alternative<enumtype::kConstant>(options.mode()) || options.value() != 0;
+  return retrograd::pad(input, options.pad(), text_of(options.mode()),
+                        has_value ? std::optional<retrograd::Scalar>(options.value()) : std::nullopt);
 }
 Tensor fold(Operand input, const FoldFuncOptions& options) {
   return retrograd::nn::functional::fold(input, options.output_size(), options.kernel_size(),

@@ -1,17 +1,14 @@
 // See torch/nn/modules/embedding.h.
 #include "torch/nn/modules/embedding.h"
 
+#include "torch/nn/convert.h"
+
 namespace torch::nn {
 
 using enumtype::text_of;
 using retrograd::Category;
 
 namespace {
-
-void refuse_sparse(bool sparse, std::string_view name) {
-  if (sparse)
-    retrograd::fail(Category::unsupported, name, "there are no sparse gradients. Hint: sparse(false)");
-}
 
 rn::EmbeddingOptions layer_options(const EmbeddingOptions& o) {
   refuse_sparse(o.sparse(), "Embedding");
