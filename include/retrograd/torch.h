@@ -8,6 +8,7 @@
 #include "torch/factories.h"
 #include "torch/functions.h"
 #include "torch/lr_scheduler.h"
+#include "torch/nn.h"
 #include "torch/optim.h"
 #include "torch/serialize.h"
 #include "torch/types.h"
