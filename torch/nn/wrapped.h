@@ -24,7 +24,7 @@ template <class Self, class Layer, class Options>
 class Wrapped : public detail::SharedClone<Self, Layer> {
  public:
   /// Gives parameters and buffers new initial values.
-  void reset_parameters() { this->take_values_of(Self(options)); }
+  void reset_parameters() { this->load_state_dict(Self(options).state_dict()); }
   void reset() { reset_parameters(); }
 
   const Options options;
