@@ -13,24 +13,6 @@
 namespace retrograd::inline v0::nn {
 namespace {
 
-template <class Layer>
-void append_copies(ModuleList<Layer>& layers, const Layer& given, int64_t count, SourceLocation where) {
-  if (count < 0) fail(Category::bad_argument, "Transformer", fmt::format("{} layers", count), where);
-  const Tensor& like = given.linear1.weight;
-  const StateDict values = given.state_dict();
-  for (int64_t i = 0; i < count; ++i) {
-    Layer& layer = layers.emplace_back(given.d_model(), given.nhead(), given.options(), where);
-    layer.to(like.dtype(), where);
-    layer.to(like.device(), where);
-    layer.load_state_dict(values, true, where);
-  }
-}
-
-void add_norm(Module* owner, std::optional<LayerNorm>& norm, const std::optional<LayerNormOptions>& options,
-              int64_t width) {
-  if (options) norm.emplace(owner, "norm", IntArray{width}, *options);
-}
-
 TransformerLayerOptions layer_options(const TransformerOptions& o) {
   return {o.dim_feedforward, o.dropout, o.activation, o.layer_norm_eps, o.batch_first, o.norm_first, o.bias};
 }
@@ -40,28 +22,43 @@ TransformerStackOptions stack_options(const TransformerOptions& o) {
 
 }  // namespace
 
-TransformerEncoder::TransformerEncoder(Module* parent, std::string name,
-                                       const TransformerEncoderLayer& encoder_layer, int64_t num_layers,
-                                       TransformerEncoderOptions options, SourceLocation where)
+namespace detail {
+
+template <class Layer>
+TransformerStack<Layer>::TransformerStack(Module* parent, std::string name, int64_t d_model, int64_t nhead,
+                                          int64_t num_layers, TransformerLayerOptions layer_options,
+                                          TransformerStackOptions options, SourceLocation where)
     : Module(parent, std::move(name)), layers(this, "layers") {
-  append_copies(layers, encoder_layer, num_layers, where);
-  add_norm(this, norm, options.norm, encoder_layer.d_model());
+  if (num_layers < 0)
+    fail(Category::bad_argument, "TransformerStack", fmt::format("{} layers", num_layers), where);
+  for (int64_t i = 0; i < num_layers; ++i) layers.emplace_back(d_model, nhead, layer_options, where);
+  if (options.norm) norm.emplace(this, "norm", IntArray{d_model}, *options.norm);
 }
+
+template <class Layer>
+TransformerStack<Layer>::TransformerStack(Module* parent, std::string name, const Layer& layer,
+                                          int64_t num_layers, TransformerStackOptions options,
+                                          SourceLocation where)
+    : TransformerStack(parent, std::move(name), layer.d_model(), layer.nhead(), num_layers, layer.options(),
+                       options, where) {
+  const Tensor& like = layer.linear1.weight;
+  const StateDict values = layer.state_dict();
+  this->to(like.dtype(), where);
+  this->to(like.device(), where);
+  for (const auto& copy : layers.items()) copy->load_state_dict(values, true, where);
+}
+
+template class TransformerStack<TransformerEncoderLayer>;
+template class TransformerStack<TransformerDecoderLayer>;
+
+}  // namespace detail
 
 Tensor TransformerEncoder::forward(Operand src, const Tensor& mask, const Tensor& src_key_padding_mask,
                                    bool is_causal) const {
   const CallScope scope(src.where());
   Tensor x = src.tensor();
   for (const auto& layer : layers.items()) x = (*layer)(x, mask, src_key_padding_mask, is_causal);
-  return norm ? (*norm)(x) : x;
-}
-
-TransformerDecoder::TransformerDecoder(Module* parent, std::string name,
-                                       const TransformerDecoderLayer& decoder_layer, int64_t num_layers,
-                                       TransformerDecoderOptions options, SourceLocation where)
-    : Module(parent, std::move(name)), layers(this, "layers") {
-  append_copies(layers, decoder_layer, num_layers, where);
-  add_norm(this, norm, options.norm, decoder_layer.d_model());
+  return normalized(x);
 }
 
 Tensor TransformerDecoder::forward(Operand tgt, const Tensor& memory, const Tensor& tgt_mask,
@@ -73,17 +70,15 @@ Tensor TransformerDecoder::forward(Operand tgt, const Tensor& memory, const Tens
   for (const auto& layer : layers.items())
     x = (*layer)(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
                  tgt_is_causal, memory_is_causal);
-  return norm ? (*norm)(x) : x;
+  return normalized(x);
 }
 
 Transformer::Transformer(Module* parent, std::string name, TransformerOptions o, SourceLocation where)
     : Module(parent, std::move(name)),
-      encoder(this, "encoder",
-              TransformerEncoderLayer(nullptr, "", o.d_model, o.nhead, layer_options(o), where),
-              o.num_encoder_layers, stack_options(o), where),
-      decoder(this, "decoder",
-              TransformerDecoderLayer(nullptr, "", o.d_model, o.nhead, layer_options(o), where),
-              o.num_decoder_layers, stack_options(o), where) {
+      encoder(this, "encoder", o.d_model, o.nhead, o.num_encoder_layers, layer_options(o), stack_options(o),
+              where),
+      decoder(this, "decoder", o.d_model, o.nhead, o.num_decoder_layers, layer_options(o), stack_options(o),
+              where) {
   for (const Tensor& p : parameters())
     if (p.dim() > 1) init::xavier_uniform_(p);
 }

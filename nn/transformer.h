@@ -21,29 +21,44 @@ struct TransformerStackOptions {
 using TransformerEncoderOptions = TransformerStackOptions;
 using TransformerDecoderOptions = TransformerStackOptions;
 
-class TransformerEncoder : public Module {
+namespace detail {
+
+/// Common base of the two stacks: how a stack was made, its layers and norm.
+template <class Layer>
+class TransformerStack : public Module {
  public:
-  /// num_layers layers as `encoder_layer` is, with its values; it is not changed, nor part of this module.
-  TransformerEncoder(Module* parent, std::string name, const TransformerEncoderLayer& encoder_layer,
-                     int64_t num_layers, TransformerEncoderOptions options = {},
-                     SourceLocation where = SourceLocation::current());
+  /// num_layers layers as `layer` is, with its values; it is not changed, nor part of this module. Error(bad_argument)
+  /// for a negative number.
+  TransformerStack(Module* parent, std::string name, const Layer& layer, int64_t num_layers,
+                   TransformerStackOptions options = {}, SourceLocation where = SourceLocation::current());
+  /// num_layers layers with initial values of their own. Errors are those of the layer, too.
+  TransformerStack(Module* parent, std::string name, int64_t d_model, int64_t nhead, int64_t num_layers,
+                   TransformerLayerOptions layer_options = {}, TransformerStackOptions options = {},
+                   SourceLocation where = SourceLocation::current());
+
+  ModuleList<Layer> layers;
+  std::optional<LayerNorm> norm;
+
+ protected:
+  Tensor normalized(const Tensor& x) const { return norm ? (*norm)(x) : x; }
+};
+
+}  // namespace detail
+
+class TransformerEncoder : public detail::TransformerStack<TransformerEncoderLayer> {
+ public:
+  using TransformerStack::TransformerStack;
   Tensor forward(Operand src, const Tensor& mask = {}, const Tensor& src_key_padding_mask = {},
                  bool is_causal = false) const;
   Tensor operator()(Operand src, const Tensor& mask = {}, const Tensor& src_key_padding_mask = {},
                     bool is_causal = false) const {
     return forward(src, mask, src_key_padding_mask, is_causal);
   }
-
-  ModuleList<TransformerEncoderLayer> layers;
-  std::optional<LayerNorm> norm;
 };
 
-class TransformerDecoder : public Module {
+class TransformerDecoder : public detail::TransformerStack<TransformerDecoderLayer> {
  public:
-  /// num_layers layers as `decoder_layer` is, with its values; it is not changed, nor part of this module.
-  TransformerDecoder(Module* parent, std::string name, const TransformerDecoderLayer& decoder_layer,
-                     int64_t num_layers, TransformerDecoderOptions options = {},
-                     SourceLocation where = SourceLocation::current());
+  using TransformerStack::TransformerStack;
   Tensor forward(Operand tgt, const Tensor& memory, const Tensor& tgt_mask = {},
                  const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
                  const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
@@ -55,9 +70,6 @@ class TransformerDecoder : public Module {
     return forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
                    tgt_is_causal, memory_is_causal);
   }
-
-  ModuleList<TransformerDecoderLayer> layers;
-  std::optional<LayerNorm> norm;
 };
 
 struct TransformerOptions {

@@ -26,11 +26,9 @@ namespace detail {
 
 TransformerLayer::TransformerLayer(Module* parent, std::string name, int64_t d_model, int64_t nhead,
                                    const TransformerLayerOptions& options, SourceLocation where)
-    : Module(parent, std::move(name)),
-      d_model_(d_model),
-      nhead_(nhead),
-      options_(options),
-      activation_(function_of(options.activation, where)) {}
+    : Module(parent, std::move(name)), d_model_(d_model), nhead_(nhead), options_(options) {
+  options_.activation = function_of(options.activation, where);
+}
 
 MultiheadAttentionOptions TransformerLayer::attention_options() const {
   return {.dropout = options_.dropout, .bias = options_.bias, .batch_first = options_.batch_first};

@@ -51,12 +51,11 @@ class TransformerLayer : public Module {
   /// x + part(norm(x)), or norm(x + part(x)).
   template <class Part>
   Tensor residual(const Tensor& x, const LayerNorm& norm, Part&& part) const;
-  Tensor activation(const Tensor& x) const { return activation_(x); }
+  Tensor activation(const Tensor& x) const { return std::get<1>(options_.activation)(x); }
 
  private:
   int64_t d_model_, nhead_;
-  TransformerLayerOptions options_;
-  std::function<Tensor(const Tensor&)> activation_;
+  TransformerLayerOptions options_;  // its activation is a function
 };
 
 }  // namespace detail
