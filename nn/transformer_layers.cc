@@ -13,7 +13,7 @@ namespace {
 std::function<Tensor(const Tensor&)> function_of(const TransformerActivation& activation,
                                                  SourceLocation where) {
   if (const auto* function = std::get_if<1>(&activation); function && *function) return *function;
-  const std::string_view name = activation.index() == 0 ? std::get<0>(activation) : "";
+  const std::string name = activation.index() == 0 ? std::get<0>(activation) : "";
   if (name == "relu") return [](const Tensor& x) { return relu(x); };
   if (name == "gelu") return [](const Tensor& x) { return gelu(x); };
   fail(Category::bad_argument, "TransformerLayer",

@@ -20,7 +20,7 @@
 namespace retrograd::inline v0::nn {
 
 /// "relu", "gelu", or a function.
-using TransformerActivation = std::variant<std::string_view, std::function<Tensor(const Tensor&)>>;
+using TransformerActivation = std::variant<std::string, std::function<Tensor(const Tensor&)>>;
 
 struct TransformerLayerOptions {
   int64_t dim_feedforward = 2048;
