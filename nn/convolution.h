@@ -44,7 +44,7 @@ class Conv : public ConvLayer {
   Conv(Module* parent, std::string name, int64_t in, int64_t out, const IntList& kernel,
        ConvOptions options = {}, SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
  private:
   ConvOptions options_;
@@ -57,7 +57,7 @@ class ConvTranspose : public ConvLayer {
   ConvTranspose(Module* parent, std::string name, int64_t in, int64_t out, const IntList& kernel,
                 ConvTransposeOptions options = {}, SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
  private:
   ConvTransposeOptions options_;

@@ -16,7 +16,7 @@ class Linear : public Module {
  public:
   Linear(Module* parent, std::string name, int64_t in, int64_t out, LinearOptions options = {});
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
   Parameter weight, bias;
 };
@@ -26,7 +26,7 @@ class Embedding : public Module {
  public:
   Embedding(Module* parent, std::string name, int64_t rows, int64_t width);
   Tensor forward(Operand index) const;
-  Tensor operator()(Operand index) const { return forward(index); }
+  Tensor operator()(Operand index) const { return call(*this, index); }
 
   Parameter weight;
 };
@@ -43,7 +43,7 @@ class LayerNorm : public Module {
   LayerNorm(Module* parent, std::string name, const IntArray& normalized_shape,
             LayerNormOptions options = {});
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
   Parameter weight, bias;
 
@@ -58,7 +58,7 @@ class Dropout : public Module {
  public:
   Dropout(Module* parent, std::string name, double p = 0.5, SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
  private:
   double p_;
@@ -68,7 +68,7 @@ class ReLU : public Module {
  public:
   using Module::Module;
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 };
 
 struct GELUOptions {
@@ -80,7 +80,7 @@ class GELU : public Module {
   GELU(Module* parent, std::string name, GELUOptions options = {})
       : Module(parent, std::move(name)), options_(options) {}
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
  private:
   GELUOptions options_;
@@ -100,7 +100,7 @@ class CausalSelfAttention : public Module {
                       CausalSelfAttentionOptions options = {},
                       SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
   Linear qkv, proj;
 

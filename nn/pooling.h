@@ -21,7 +21,7 @@ class MaxPool2d : public Module {
   MaxPool2d(Module* parent, std::string name, const IntList& kernel_size, MaxPoolOptions options = {})
       : Module(parent, std::move(name)), kernel_size_(kernel_size), options_(options) {}
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
  private:
   IntList kernel_size_;
@@ -41,7 +41,7 @@ class AvgPool2d : public Module {
   AvgPool2d(Module* parent, std::string name, const IntList& kernel_size, AvgPoolOptions options = {})
       : Module(parent, std::move(name)), kernel_size_(kernel_size), options_(options) {}
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
  private:
   IntList kernel_size_;
@@ -54,7 +54,7 @@ class AdaptiveAvgPool2d : public Module {
   AdaptiveAvgPool2d(Module* parent, std::string name, AdaptiveSize output_size)
       : Module(parent, std::move(name)), output_size_(std::move(output_size)) {}
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
  private:
   AdaptiveSize output_size_;
@@ -66,7 +66,7 @@ class Upsample : public Module {
   Upsample(Module* parent, std::string name, InterpolateOptions options)
       : Module(parent, std::move(name)), options_(std::move(options)) {}
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
  private:
   InterpolateOptions options_;

@@ -32,6 +32,7 @@
 #include "nn/functional_call.h"
 #include "nn/init.h"
 #include "nn/layers.h"
+#include "nn/module_list.h"
 #include "nn/pooling.h"
 #include "nn/recurrent.h"
 #include "nn/recurrent_cells.h"
