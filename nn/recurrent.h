@@ -63,6 +63,10 @@ class Recurrent : public Module {
     Tensor weight_ih, weight_hh, bias_ih, bias_hh, weight_hr;
   };
   Weights weights(int64_t layer, bool reverse = false) const;
+  /// All of them, in the order of registration.
+  Tensors all_weights() const { return parameters(); }
+  /// Does nothing: the layers need no joined copy of their parameters.
+  void flatten_parameters() const {}
 
  protected:
   struct Config {
