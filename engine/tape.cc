@@ -118,7 +118,7 @@ class HashVisitor final : public AttrVisitor {
   }
   void field(std::string_view, ScalarType& v) override { fold(static_cast<uint64_t>(v)); }
   void field(std::string_view, Device& v) override {
-    fold(static_cast<uint64_t>(v.type) << 8 | static_cast<uint8_t>(v.index));
+    fold(static_cast<uint64_t>(v.type()) << 8 | static_cast<uint8_t>(v.index()));
   }
 
  private:
@@ -129,8 +129,8 @@ class HashVisitor final : public AttrVisitor {
 
 // One word per type: dtype, device, rank and two bits a dim.
 uint64_t type_word(const TypeMeta& t, const Dim* dims) {
-  uint64_t word = static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.device.type) << 8 |
-                  static_cast<uint64_t>(static_cast<uint8_t>(t.device.index)) << 16 |
+  uint64_t word = static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.device.type()) << 8 |
+                  static_cast<uint64_t>(static_cast<uint8_t>(t.device.index())) << 16 |
                   static_cast<uint64_t>(t.rank) << 24;
   for (int k = 0; k < t.rank; ++k) {
     const int64_t d = dims[t.first_dim + static_cast<uint32_t>(k)].raw();

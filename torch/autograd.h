@@ -1,0 +1,42 @@
+// torch::autograd: gradients, user-defined functions, forward mode. The arguments, their order and their meaning are
+// libtorch's already; so all of this is names.
+//
+// The saved_data of a context holds numbers, flags and texts' stand-ins as numbers; tensors go through save_for_backward(),
+// anything else into saved_object (engine/function.h).
+#pragma once
+
+#include "autograd/functional.h"
+#include "engine/autograd.h"
+#include "engine/function.h"
+#include "engine/saved_tensor_hooks.h"
+#include "engine/tape.h"
+#include "torch/types.h"
+
+namespace torch {
+
+namespace autograd {
+
+using Variable = Tensor;
+using variable_list = retrograd::Tensors;
+using tensor_list = retrograd::Tensors;
+
+using retrograd::AutogradContext;
+using retrograd::AutoGradMode;
+using retrograd::Function;
+using retrograd::GradMode;
+using retrograd::Node;
+using retrograd::autograd::backward;
+using retrograd::autograd::DetectAnomalyGuard;
+using retrograd::autograd::grad;
+
+namespace forward_ad {
+using retrograd::autograd::DualLevel;
+}  // namespace forward_ad
+
+namespace functional {}
+
+}  // namespace autograd
+
+using autograd::Variable;
+
+}  // namespace torch
