@@ -11,6 +11,7 @@
 #include "ops/creation.h"
 #include "torch/types.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 
 namespace detail {
@@ -88,3 +89,4 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const Delet
                  retrograd::SourceLocation where = retrograd::SourceLocation::current());
 
 }  // namespace torch
+#pragma GCC visibility pop

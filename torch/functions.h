@@ -72,6 +72,7 @@
 #include "ops/views.h"
 #include "torch/types.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 
 // Functions.
@@ -655,3 +656,4 @@ template <class... Arguments>
 Tensor stft(Arguments&&...) = delete;  // no complex dtypes: unfold() and matmul() with cosines and sines
 
 }  // namespace torch
+#pragma GCC visibility pop

@@ -57,7 +57,7 @@ TEST_CASE("backward and grad") {
   auto gradient = torch::autograd::grad({output}, {w}, /*grad_outputs=*/{torch::ones_like(output)},
                                         /*retain_graph=*/true, /*create_graph=*/true)[0];
   CHECK(gradient.item<double>() == 12);
-  gradient.backward();
+  gradient.backward(/*gradient=*/{}, /*retain_graph=*/true);
   CHECK(w.grad().item<double>() == 12);
   const variable_list none =
       grad({output}, {torch::ones({1}, torch::requires_grad())}, {}, true, false, /*allow_unused=*/true);
