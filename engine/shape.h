@@ -4,6 +4,7 @@
 // forwarding.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -47,6 +48,13 @@ class Shape {
     append(dims, where);
   }
   Shape(const Sizes& sizes);
+  /// One size: zeros(3).
+  template <std::integral T>
+  requires(!std::same_as<T, bool>)  // a flag is no size
+      Shape(T size)
+      : rank_(0) {
+    push_back(static_cast<int64_t>(size));
+  }
   Shape(const Shape& other) : rank_(other.rank_) { copy(other); }
   Shape& operator=(const Shape& other) {
     rank_ = other.rank_;
