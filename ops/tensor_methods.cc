@@ -1,0 +1,65 @@
+// Methods of Tensor whose arguments are libtorch's and not those of one function: forms of to(), and factories with the
+// options of a tensor.
+#include "engine/named_call.h"
+#include "ops/creation.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd::inline v0 {
+
+TensorOptions Tensor::options(SourceLocation where) const {
+  return {dtype(where), device(where), requires_grad(where)};
+}
+
+Tensor Tensor::to(Device device, ScalarType dtype, bool, bool copy, SourceLocation where) const {
+  const NamedCall call("to", where);
+  const Tensor there = to(device, where);
+  const Tensor result = there.to(dtype, where);
+  return copy && result.is_same(*this) ? clone(where) : result;
+}
+Tensor Tensor::to(ScalarType dtype, bool non_blocking, bool copy, SourceLocation where) const {
+  return to(device(where), dtype, non_blocking, copy, where);
+}
+Tensor Tensor::to(Device device, bool non_blocking, bool copy, SourceLocation where) const {
+  return to(device, dtype(where), non_blocking, copy, where);
+}
+Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy, SourceLocation where) const {
+  return to(other.device(where), other.dtype(where), non_blocking, copy, where);
+}
+Tensor Tensor::to_options(const TensorOptions& options, bool copy, SourceLocation where) const {
+  return to(options.device, options.dtype, false, copy, where);
+}
+
+namespace {
+
+// Of new tensors: the type of another one, but not that it requires a gradient.
+TensorOptions type_of(const Tensor& like, SourceLocation where) { return {like.dtype(where), like.device()}; }
+
+}  // namespace
+
+Tensor Tensor::new_empty(const Shape& size, const TensorOptions& options, SourceLocation where) const {
+  return empty(size, options, where);
+}
+Tensor Tensor::new_empty(const Shape& size, SourceLocation where) const {
+  return empty(size, type_of(*this, where), where);
+}
+Tensor Tensor::new_full(const Shape& size, Scalar fill_value, const TensorOptions& options,
+                        SourceLocation where) const {
+  return full(size, fill_value, options, where);
+}
+Tensor Tensor::new_full(const Shape& size, Scalar fill_value, SourceLocation where) const {
+  return full(size, fill_value, type_of(*this, where), where);
+}
+Tensor Tensor::new_ones(const Shape& size, const TensorOptions& options, SourceLocation where) const {
+  return ones(size, options, where);
+}
+Tensor Tensor::new_ones(const Shape& size, SourceLocation where) const {
+  return ones(size, type_of(*this, where), where);
+}
+Tensor Tensor::new_zeros(const Shape& size, const TensorOptions& options, SourceLocation where) const {
+  return zeros(size, options, where);
+}
+Tensor Tensor::new_zeros(const Shape& size, SourceLocation where) const {
+  return zeros(size, type_of(*this, where), where);
+}
+
+}  // namespace retrograd
