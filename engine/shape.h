@@ -65,9 +65,6 @@ class Shape {
   Shape(const IntArray& dims, SourceLocation where = SourceLocation::current()) : rank_(0) {
     append(dims, where);
   }
-  /// Of one dim.
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Shape(T size) : rank_(0) { push_back(static_cast<int64_t>(size)); }
   Shape(const Sizes& sizes);
   /// One size: zeros(3).
   template <std::integral T>

@@ -64,7 +64,7 @@ Sizes Tensor::strides(SourceLocation where) const {
   return Sizes(strides);
 }
 
-int64_t Tensor::get_device(SourceLocation where) const { return is_cpu(where) ? -1 : device().index; }
+int64_t Tensor::get_device(SourceLocation where) const { return is_cpu(where) ? -1 : device().index(); }
 
 uint32_t Tensor::version(SourceLocation where) const {
   const Storage& memory = *impl("version", where).storage();
