@@ -1,14 +1,14 @@
 // torch::autograd: gradients, user-defined functions, forward mode. Arguments, their order and their meaning are libtorch's
 // already, so all of this is names.
 //
-// The saved_data of a context holds numbers and flags; tensors go through save_for_backward(), anything else into
-// saved_object (engine/function.h).
+// The saved_data of a context holds numbers, texts and lists of integers; tensors go through save_for_backward(), anything else
+// into saved_object (engine/function.h).
 #pragma once
 
 #include "engine/autograd.h"
 #include "engine/function.h"
+#include "engine/node.h"
 #include "engine/saved_tensor_hooks.h"
-#include "engine/tape.h"
 #include "torch/types.h"
 
 #pragma GCC visibility push(default)
@@ -25,6 +25,7 @@ using retrograd::AutoGradMode;
 using retrograd::Function;
 using retrograd::GradMode;
 using retrograd::Node;
+using retrograd::autograd::AnomalyMode;
 using retrograd::autograd::backward;
 using retrograd::autograd::DetectAnomalyGuard;
 using retrograd::autograd::grad;

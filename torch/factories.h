@@ -1,5 +1,5 @@
-// Factories whose arguments are spelled differently in libtorch: tensor() of nested lists and of vectors, from_blob() with
-// strides or a deleter. All others are the library's (torch/functions.h).
+// Factories whose arguments are spelled differently in libtorch: tensor() of nested lists and of vectors, eye() with options,
+// from_blob() with strides or a deleter. All others are the library's (torch/functions.h).
 //
 //   torch::tensor({{1, 2}, {3, 4}});            torch::tensor(std::vector<float>{1, 2}, torch::kDouble);
 //   torch::from_blob(data, {2, 3}, torch::kFloat);
@@ -70,6 +70,13 @@ inline Tensor tensor(const detail::TensorData& data, const TensorOptions& option
                      retrograd::SourceLocation where = retrograd::SourceLocation::current()) {
   return data.tensor(options, where);
 }
+
+/// (n, n), with options in place of a second size.
+inline Tensor eye(int64_t n, const TensorOptions& options,
+                  retrograd::SourceLocation where = retrograd::SourceLocation::current()) {
+  return retrograd::eye(n, {}, options, where);
+}
+using retrograd::eye;
 
 using Deleter = std::function<void(void*)>;
 

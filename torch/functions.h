@@ -215,7 +215,6 @@ using retrograd::exp2;
 using retrograd::expand;
 using retrograd::expand_as;
 using retrograd::expm1;
-using retrograd::eye;
 using retrograd::feature_alpha_dropout;
 using retrograd::feature_dropout;
 using retrograd::fix;

@@ -90,6 +90,7 @@ inline TensorOptions requires_grad(bool on = true) { return TensorOptions().requ
 
 using retrograd::AutoGradMode;
 using retrograd::GradMode;
+using retrograd::InferenceMode;
 using retrograd::NoGradGuard;
 
 using retrograd::default_generator;
