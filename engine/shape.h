@@ -65,10 +65,14 @@ class Shape {
   Shape(const IntArray& dims, SourceLocation where = SourceLocation::current()) : rank_(0) {
     append(dims, where);
   }
-  /// Of one dim.
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Shape(T size) : rank_(0) { push_back(static_cast<int64_t>(size)); }
   Shape(const Sizes& sizes);
+  /// One size: zeros(3).
+  template <std::integral T>
+  requires(!std::same_as<T, bool>)  // a flag is no size
+      Shape(T size)
+      : rank_(0) {
+    push_back(static_cast<int64_t>(size));
+  }
   Shape(const Shape& other) : rank_(other.rank_) { copy(other); }
   Shape& operator=(const Shape& other) {
     rank_ = other.rank_;

@@ -58,7 +58,7 @@ TripletDistances triplet_distances(const Tensor& anchor, const Tensor& positive,
 }  // namespace
 
 Tensor margin_ranking_loss(Operand input1, const Tensor& input2, const Tensor& target, Scalar margin,
-                           std::string_view reduction) {
+                           LossReduction reduction) {
   const NamedCall call("margin_ranking_loss", input1.where());
   const auto averaging = parse_reduction(reduction, "margin_ranking_loss", input1.where());
   check_ranks("margin_ranking_loss", input1, {&input2, &target});
@@ -67,7 +67,7 @@ Tensor margin_ranking_loss(Operand input1, const Tensor& input2, const Tensor& t
   return wide.reduce(relu(sub(margin, mul(wide(target), difference))), averaging);
 }
 
-Tensor hinge_embedding_loss(Operand input, const Tensor& target, Scalar margin, std::string_view reduction) {
+Tensor hinge_embedding_loss(Operand input, const Tensor& target, Scalar margin, LossReduction reduction) {
   const NamedCall call("hinge_embedding_loss", input.where());
   const auto averaging = parse_reduction(reduction, "hinge_embedding_loss", input.where());
   const LossOperands wide({&input.tensor(), &target});
@@ -94,7 +94,7 @@ void check_cosine(Operand x1, const Tensor& x2, const Tensor& target) {
 }  // namespace
 
 Tensor cosine_embedding_loss(Operand input1, const Tensor& input2, const Tensor& target, Scalar margin,
-                             std::string_view reduction) {
+                             LossReduction reduction) {
   const NamedCall call("cosine_embedding_loss", input1.where());
   const auto averaging = parse_reduction(reduction, "cosine_embedding_loss", input1.where());
   check_cosine(input1, input2, target);
@@ -105,7 +105,7 @@ Tensor cosine_embedding_loss(Operand input1, const Tensor& input2, const Tensor&
 }
 
 Tensor triplet_margin_loss(Operand anchor, const Tensor& positive, const Tensor& negative, Scalar margin,
-                           Scalar p, Scalar eps, bool swap, std::string_view reduction) {
+                           Scalar p, Scalar eps, bool swap, LossReduction reduction) {
   const NamedCall call("triplet_margin_loss", anchor.where());
   const auto averaging = parse_reduction(reduction, "triplet_margin_loss", anchor.where());
   check_triplet("triplet_margin_loss", anchor, positive, negative, margin);
@@ -171,7 +171,7 @@ void check_multi_margin(Operand x, const Tensor& target, Scalar p, const Tensor&
 }  // namespace
 
 Tensor multi_margin_loss(Operand input, const Tensor& target, Scalar p, Scalar margin, const Tensor& weight,
-                         std::string_view reduction) {
+                         LossReduction reduction) {
   const NamedCall call("multi_margin_loss", input.where());
   const auto averaging = parse_reduction(reduction, "multi_margin_loss", input.where());
   const Shape rows = class_rows("multi_margin_loss", input);
@@ -186,7 +186,7 @@ Tensor multi_margin_loss(Operand input, const Tensor& target, Scalar p, Scalar m
   return wide.reduce(reshape_to(loss, target.impl().shape()), averaging);
 }
 
-Tensor multilabel_margin_loss(Operand input, const Tensor& target, std::string_view reduction) {
+Tensor multilabel_margin_loss(Operand input, const Tensor& target, LossReduction reduction) {
   constexpr std::string_view op = "multilabel_margin_loss";
   const NamedCall call(op, input.where());
   const auto averaging = parse_reduction(reduction, op, input.where());
@@ -199,7 +199,7 @@ Tensor multilabel_margin_loss(Operand input, const Tensor& target, std::string_v
   return wide.reduce(shape_of(input).rank() == 2 ? loss : reshape_to(loss, {}), averaging);
 }
 
-Tensor soft_margin_loss(Operand input, const Tensor& target, std::string_view reduction) {
+Tensor soft_margin_loss(Operand input, const Tensor& target, LossReduction reduction) {
   constexpr std::string_view op = "soft_margin_loss";
   const NamedCall call(op, input.where());
   const auto averaging = parse_reduction(reduction, op, input.where());
@@ -216,7 +216,7 @@ Tensor soft_margin_loss(Operand input, const Tensor& target, std::string_view re
 }
 
 Tensor multilabel_soft_margin_loss(Operand input, const Tensor& target, const Tensor& weight,
-                                   std::string_view reduction) {
+                                   LossReduction reduction) {
   constexpr std::string_view op = "multilabel_soft_margin_loss";
   const NamedCall call(op, input.where());
   const auto averaging = parse_reduction(reduction, op, input.where());

@@ -14,6 +14,7 @@
 #include "engine/sizes.h"
 #include "engine/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 
 template <class T>
@@ -99,3 +100,4 @@ std::ostream& operator<<(std::ostream& out, const ArrayRef<T>& list) {
 }
 
 }  // namespace torch
+#pragma GCC visibility pop

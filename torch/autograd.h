@@ -1,17 +1,17 @@
-// torch::autograd: gradients, user-defined functions, forward mode. The arguments, their order and their meaning are
-// libtorch's already; so all of this is names.
+// torch::autograd: gradients, user-defined functions, forward mode. Arguments, their order and their meaning are libtorch's
+// already, so all of this is names.
 //
-// The saved_data of a context holds numbers, flags and texts' stand-ins as numbers; tensors go through save_for_backward(),
-// anything else into saved_object (engine/function.h).
+// The saved_data of a context holds numbers, texts and lists of integers; tensors go through save_for_backward(), anything else
+// into saved_object (engine/function.h).
 #pragma once
 
-#include "autograd/functional.h"
 #include "engine/autograd.h"
 #include "engine/function.h"
+#include "engine/node.h"
 #include "engine/saved_tensor_hooks.h"
-#include "engine/tape.h"
 #include "torch/types.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 
 namespace autograd {
@@ -25,6 +25,7 @@ using retrograd::AutoGradMode;
 using retrograd::Function;
 using retrograd::GradMode;
 using retrograd::Node;
+using retrograd::autograd::AnomalyMode;
 using retrograd::autograd::backward;
 using retrograd::autograd::DetectAnomalyGuard;
 using retrograd::autograd::grad;
@@ -33,10 +34,9 @@ namespace forward_ad {
 using retrograd::autograd::DualLevel;
 }  // namespace forward_ad
 
-namespace functional {}
-
 }  // namespace autograd
 
 using autograd::Variable;
 
 }  // namespace torch
+#pragma GCC visibility pop

@@ -1,5 +1,5 @@
-// Factories whose arguments are spelled differently in libtorch: tensor() of nested lists and of vectors, from_blob() with
-// strides or a deleter. All others are the library's (torch/functions.h).
+// Factories whose arguments are spelled differently in libtorch: tensor() of nested lists and of vectors, eye() with options,
+// from_blob() with strides or a deleter. All others are the library's (torch/functions.h).
 //
 //   torch::tensor({{1, 2}, {3, 4}});            torch::tensor(std::vector<float>{1, 2}, torch::kDouble);
 //   torch::from_blob(data, {2, 3}, torch::kFloat);
@@ -11,6 +11,7 @@
 #include "ops/creation.h"
 #include "torch/types.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 
 namespace detail {
@@ -70,6 +71,13 @@ inline Tensor tensor(const detail::TensorData& data, const TensorOptions& option
   return data.tensor(options, where);
 }
 
+/// (n, n), with options in place of a second size.
+inline Tensor eye(int64_t n, const TensorOptions& options,
+                  retrograd::SourceLocation where = retrograd::SourceLocation::current()) {
+  return retrograd::eye(n, {}, options, where);
+}
+using retrograd::eye;
+
 using Deleter = std::function<void(void*)>;
 
 /// Memory of the caller, which is neither copied nor freed. It is shared: writes are seen on both sides.
@@ -88,3 +96,4 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const Delet
                  retrograd::SourceLocation where = retrograd::SourceLocation::current());
 
 }  // namespace torch
+#pragma GCC visibility pop

@@ -64,6 +64,7 @@
 #include "ops/spectral.h"
 #include "ops/stacking.h"
 #include "ops/statistics.h"
+#include "ops/synonyms.h"
 #include "ops/ternary.h"
 #include "ops/unary.h"
 #include "ops/unique.h"
@@ -72,10 +73,12 @@
 #include "ops/views.h"
 #include "torch/types.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 
 // Functions.
 using retrograd::abs;
+using retrograd::absolute;
 using retrograd::acos;
 using retrograd::acosh;
 using retrograd::adaptive_avg_pool1d;
@@ -93,12 +96,20 @@ using retrograd::addmv;
 using retrograd::addr;
 using retrograd::alias;
 using retrograd::all;
+using retrograd::allclose;
 using retrograd::alpha_dropout;
 using retrograd::amax;
 using retrograd::amin;
 using retrograd::aminmax;
 using retrograd::any;
 using retrograd::arange;
+using retrograd::arccos;
+using retrograd::arccosh;
+using retrograd::arcsin;
+using retrograd::arcsinh;
+using retrograd::arctan;
+using retrograd::arctan2;
+using retrograd::arctanh;
 using retrograd::argmax;
 using retrograd::argmin;
 using retrograd::argsort;
@@ -146,6 +157,7 @@ using retrograd::chunk;
 using retrograd::clamp;
 using retrograd::clamp_max;
 using retrograd::clamp_min;
+using retrograd::clip;
 using retrograd::clone;
 using retrograd::col2im;
 using retrograd::column_stack;
@@ -182,6 +194,7 @@ using retrograd::diff;
 using retrograd::digamma;
 using retrograd::dist;
 using retrograd::div;
+using retrograd::divide;
 using retrograd::dot;
 using retrograd::dropout;
 using retrograd::dsplit;
@@ -193,6 +206,7 @@ using retrograd::embedding_bag;
 using retrograd::empty;
 using retrograd::empty_like;
 using retrograd::eq;
+using retrograd::equal;
 using retrograd::erf;
 using retrograd::erfc;
 using retrograd::erfinv;
@@ -201,9 +215,9 @@ using retrograd::exp2;
 using retrograd::expand;
 using retrograd::expand_as;
 using retrograd::expm1;
-using retrograd::eye;
 using retrograd::feature_alpha_dropout;
 using retrograd::feature_dropout;
+using retrograd::fix;
 using retrograd::flatten;
 using retrograd::flip;
 using retrograd::fliplr;
@@ -221,7 +235,10 @@ using retrograd::gather;
 using retrograd::gcd;
 using retrograd::ge;
 using retrograd::gelu;
+using retrograd::ger;
 using retrograd::glu;
+using retrograd::greater;
+using retrograd::greater_equal;
 using retrograd::group_norm;
 using retrograd::gt;
 using retrograd::hardshrink;
@@ -263,6 +280,8 @@ using retrograd::ldexp;
 using retrograd::le;
 using retrograd::leaky_relu;
 using retrograd::lerp;
+using retrograd::less;
+using retrograd::less_equal;
 using retrograd::lgamma;
 using retrograd::linear;
 using retrograd::linspace;
@@ -309,10 +328,13 @@ using retrograd::mode;
 using retrograd::moveaxis;
 using retrograd::movedim;
 using retrograd::mse_loss;
+using retrograd::msort;
+using retrograd::mT;
 using retrograd::mul;
 using retrograd::multi_margin_loss;
 using retrograd::multilabel_margin_loss;
 using retrograd::multinomial;
+using retrograd::multiply;
 using retrograd::mv;
 using retrograd::nan_to_num;
 using retrograd::nanmean;
@@ -322,11 +344,13 @@ using retrograd::nansum;
 using retrograd::narrow;
 using retrograd::ne;
 using retrograd::neg;
+using retrograd::negative;
 using retrograd::nextafter;
 using retrograd::nll_loss;
 using retrograd::nonzero;
 using retrograd::norm;
 using retrograd::normal;
+using retrograd::not_equal;
 using retrograd::one_hot;
 using retrograd::ones;
 using retrograd::ones_like;
@@ -396,6 +420,7 @@ using retrograd::softplus;
 using retrograd::softshrink;
 using retrograd::sort;
 using retrograd::split;
+using retrograd::split_with_sizes;
 using retrograd::sqrt;
 using retrograd::square;
 using retrograd::squeeze;
@@ -403,10 +428,11 @@ using retrograd::stack;
 using retrograd::std;
 using retrograd::std_mean;
 using retrograd::sub;
+using retrograd::subtract;
 using retrograd::sum;
+using retrograd::sum_to_size;
 using retrograd::swapaxes;
 using retrograd::swapdims;
-using retrograd::t;
 using retrograd::take;
 using retrograd::take_along_dim;
 using retrograd::tan;
@@ -425,6 +451,7 @@ using retrograd::tril_indices;
 using retrograd::triplet_margin_loss;
 using retrograd::triu;
 using retrograd::triu_indices;
+using retrograd::true_divide;
 using retrograd::trunc;
 using retrograd::unbind;
 using retrograd::unflatten;
@@ -434,6 +461,7 @@ using retrograd::unsqueeze;
 using retrograd::vander;
 using retrograd::var;
 using retrograd::var_mean;
+using retrograd::vdot;
 using retrograd::view;
 using retrograd::view_as;
 using retrograd::vsplit;
@@ -533,43 +561,10 @@ using retrograd::zero_;
   inline Tensor NAME(const retrograd::Operand& x) { return FUNCTION(x); }
 #define RG_TORCH_BINARY(NAME, FUNCTION) \
   inline Tensor NAME(const retrograd::Operand& a, const retrograd::Operand& b) { return FUNCTION(a, b); }
-RG_TORCH_UNARY(absolute, abs)
-RG_TORCH_UNARY(arccos, acos)
-RG_TORCH_UNARY(arccosh, acosh)
-RG_TORCH_UNARY(arcsin, asin)
-RG_TORCH_UNARY(arcsinh, asinh)
-RG_TORCH_UNARY(arctan, atan)
-RG_TORCH_UNARY(arctanh, atanh)
-RG_TORCH_UNARY(fix, trunc)
 RG_TORCH_UNARY(log_sigmoid, retrograd::logsigmoid)
-RG_TORCH_UNARY(negative, neg)
 RG_TORCH_UNARY(i0, retrograd::special::i0)
-RG_TORCH_BINARY(arctan2, atan2)
-RG_TORCH_BINARY(divide, div)
-RG_TORCH_BINARY(ger, outer)
-RG_TORCH_BINARY(greater, gt)
-RG_TORCH_BINARY(greater_equal, ge)
-RG_TORCH_BINARY(less, lt)
-RG_TORCH_BINARY(less_equal, le)
-RG_TORCH_BINARY(multiply, mul)
-RG_TORCH_BINARY(not_equal, ne)
-RG_TORCH_BINARY(subtract, sub)
-RG_TORCH_BINARY(true_divide, div)
-RG_TORCH_BINARY(vdot, dot)
 inline Tensor concat(const retrograd::Tensors& tensors, int64_t dim = 0) { return cat(tensors, dim); }
 inline Tensor concatenate(const retrograd::Tensors& tensors, int64_t dim = 0) { return cat(tensors, dim); }
-inline Tensor clip(const retrograd::Operand& x, std::optional<Scalar> min = {},
-                   std::optional<Scalar> max = {}) {
-  return clamp(x, min, max);
-}
-
-/// Tests of values: they wait for these, so they have no place in recorded functions, for which the library's are tensors.
-inline bool equal(const Tensor& a, const Tensor& b) { return retrograd::equal(a, b).item<bool>(); }
-inline bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
-                     bool equal_nan = false) {
-  return retrograd::allclose(a, b, rtol, atol, equal_nan).item<bool>();
-}
-
 namespace linalg {
 using namespace retrograd::linalg;
 using retrograd::cholesky;
@@ -655,3 +650,4 @@ template <class... Arguments>
 Tensor stft(Arguments&&...) = delete;  // no complex dtypes: unfold() and matmul() with cosines and sines
 
 }  // namespace torch
+#pragma GCC visibility pop

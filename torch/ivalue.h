@@ -12,6 +12,7 @@
 
 #include "torch/types.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 
 class IValue {
@@ -72,3 +73,4 @@ class IValue {
 };
 
 }  // namespace torch
+#pragma GCC visibility pop

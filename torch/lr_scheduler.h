@@ -13,6 +13,7 @@
 #include "optim/lr_scheduler.h"
 #include "torch/optim.h"
 
+#pragma GCC visibility push(default)
 namespace torch::optim {
 
 class LRScheduler {
@@ -73,3 +74,4 @@ using retrograd::optim::PolynomialLR;
 using retrograd::optim::SequentialLR;
 
 }  // namespace torch::optim
+#pragma GCC visibility pop

@@ -20,6 +20,7 @@
 #include "optim/optimizers.h"
 #include "torch/types.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 
 namespace serialize {
@@ -294,3 +295,4 @@ class LBFGS : public Optimizer {
 
 }  // namespace optim
 }  // namespace torch
+#pragma GCC visibility pop

@@ -20,6 +20,7 @@
 #include "torch/ivalue.h"
 #include "torch/optim.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 namespace serialize {
 
@@ -143,3 +144,4 @@ void load(Arguments&&...) = delete;  // no TorchScript: a module in C++, and its
 }  // namespace jit
 
 }  // namespace torch
+#pragma GCC visibility pop

@@ -1,7 +1,8 @@
-// Types and constants of namespace torch: dtypes, devices, options, scalars, errors, guards.
+// Types and constants of namespace torch: dtypes, devices, options, scalars, errors, guards. All are names for the library's
+// own.
 //
-// All are names for the library's own. Two constants would name what does not exist, 8- and 16-bit integers and complex
-// numbers: they can be mentioned, but convert to no dtype (NoDtype).
+// Constants for what does not exist, 8- and 16-bit integers, complex numbers, sparse layouts, can be mentioned, but convert to
+// no dtype and no layout (NoDtype, NoLayout): using one does not compile.
 #pragma once
 
 #include <optional>
@@ -15,6 +16,7 @@
 #include "io/rng_state.h"
 #include "torch/array_ref.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 
 using retrograd::Device;
@@ -88,6 +90,7 @@ inline TensorOptions requires_grad(bool on = true) { return TensorOptions().requ
 
 using retrograd::AutoGradMode;
 using retrograd::GradMode;
+using retrograd::InferenceMode;
 using retrograd::NoGradGuard;
 
 using retrograd::default_generator;
@@ -126,6 +129,7 @@ std::string joined(const Parts&... parts) {
 }  // namespace detail
 
 }  // namespace torch
+#pragma GCC visibility pop
 
 namespace at = torch;
 namespace c10 = torch;

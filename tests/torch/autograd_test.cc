@@ -43,6 +43,58 @@ class MulConstant : public Function<MulConstant> {
   }
 };
 
+// Keeps a text and a list beside numbers.
+struct Padded : Function<Padded> {
+  static constexpr bool is_traceable = true;
+  static torch::Tensor forward(AutogradContext* ctx, torch::Tensor x, std::string mode,
+                               std::vector<int64_t> sizes) {
+    ctx->saved_data["mode"] = mode;
+    ctx->saved_data["sizes"] = torch::IntArrayRef(sizes);
+    ctx->saved_data["factor"] = 2.0;
+    return x * 1;
+  }
+  static tensor_list backward(AutogradContext* ctx, tensor_list grads) {
+    const double sum =
+        ctx->saved_data["sizes"].toIntVector()[0] + (ctx->saved_data["mode"].toStringRef() == "ten" ? 10 : 0);
+    return {grads[0] * ctx->saved_data["factor"] * sum, {}, {}};
+  }
+};
+struct Misread : Function<Misread> {
+  static torch::Tensor forward(AutogradContext* ctx, torch::Tensor x) {
+    ctx->saved_data["number"] = int64_t{3};
+    ctx->saved_data["on"] = true;
+    return x * 1;
+  }
+  static tensor_list backward(AutogradContext* ctx, tensor_list grads) {
+    CHECK(ctx->saved_data["number"].toInt() == 3);
+    CHECK(ctx->saved_data["on"].toBool());
+    return {grads[0] * ctx->saved_data["number"].toStringRef().size()};
+  }
+};
+
+TEST_CASE("saved_data keeps numbers, texts and lists, also where the backward is recorded") {
+  retrograd::CompiledBackward compiled = retrograd::compile_backward();
+  const auto gradient = [&](const std::string& mode, int64_t size, bool is_recorded) {
+    const torch::Tensor x = torch::ones({2}, torch::requires_grad());
+    const torch::Tensor loss = Padded::apply(x, mode, std::vector<int64_t>{size}).sum();
+    if (is_recorded)
+      compiled.backward({loss});
+    else
+      loss.backward();
+    return x.grad()[0].item<double>();
+  };
+  for (const bool is_recorded : {false, true}) {
+    CHECK(gradient("ten", 1, is_recorded) == 22);
+    CHECK(gradient("one", 1, is_recorded) == 2);
+    CHECK(gradient("one", 5, is_recorded) == 10);
+    CHECK(gradient("ten", 1, is_recorded) == 22);
+  }
+  const torch::Tensor x = torch::ones({2}, torch::requires_grad());
+  CHECK(retrograd::category_of([&] { Misread::apply(x).sum().backward(); }) ==
+        retrograd::Category::bad_argument);
+  static_assert(!std::is_constructible_v<retrograd::SavedValue, torch::Tensor>);  // save_for_backward()
+}
+
 TEST_CASE("backward and grad") {
   const auto x = torch::tensor({{1.0, 2.0}, {3.0, 4.0}}, torch::requires_grad());
   auto y = x + 2;
@@ -57,7 +109,7 @@ TEST_CASE("backward and grad") {
   auto gradient = torch::autograd::grad({output}, {w}, /*grad_outputs=*/{torch::ones_like(output)},
                                         /*retain_graph=*/true, /*create_graph=*/true)[0];
   CHECK(gradient.item<double>() == 12);
-  gradient.backward();
+  gradient.backward(/*gradient=*/{}, /*retain_graph=*/true);
   CHECK(w.grad().item<double>() == 12);
   const variable_list none =
       grad({output}, {torch::ones({1}, torch::requires_grad())}, {}, true, false, /*allow_unused=*/true);
@@ -95,6 +147,12 @@ TEST_CASE("hooks, anomaly mode, forward mode") {
     const auto zero = torch::zeros({1}, torch::requires_grad());
     CHECK_THROWS_AS(torch::sqrt(zero * 0).backward(), c10::Error);
   }
+  AnomalyMode::set_enabled(true);
+  CHECK(AnomalyMode::is_enabled());
+  AnomalyMode::set_enabled(false);
+  const auto y = x * 2;
+  CHECK(y.grad_fn()->name() == "mul");
+  CHECK(x.grad_fn() == nullptr);
   forward_ad::DualLevel level;
   const auto dual = level.make_dual(torch::tensor({2.0}), torch::tensor({1.0}));
   CHECK(level.tangent(dual * dual).item<double>() == 4);

@@ -102,6 +102,9 @@ TEST_CASE("factories like a tensor take options") {
 
 TEST_CASE("sizes are lists, vectors, one number, or what a tensor has") {
   const std::vector<int64_t> sizes{2, 3};
+  std::ostringstream printed;
+  printed << torch::zeros({2, 3}).sizes();
+  CHECK(printed.str() == "[2, 3]");
   CHECK(torch::zeros({2, 3}).sizes() == sizes);
   CHECK(torch::zeros(sizes).sizes() == sizes);
   CHECK(torch::zeros(torch::IntArrayRef(sizes)).sizes() == sizes);
@@ -209,7 +212,19 @@ TEST_CASE("functions are called by qualified names") {
   CHECK(torch::equal(torch::linalg::inv(x), torch::inverse(x)));
   CHECK(torch::equal(torch::special::expit(x), torch::sigmoid(x)));
   const auto best = torch::max(x, 1);
-  CHECK(best.values.to_vector() == Values{5, 7});
+  CHECK(std::get<0>(best).to_vector() == Values{5, 7});
+  const auto [values, indices] = torch::sort(x, 1);
+  CHECK(values.to_vector() == Values{1, 5, 3, 7});
+  torch::Tensor top, places;
+  std::tie(top, places) = torch::topk(x, 1);
+  CHECK(places.to_vector() == Values{1, 0});
+  CHECK(torch::zeros({2}, x.options().dtype(torch::kDouble)).dtype() == torch::kDouble);
+  CHECK(torch::zeros({2}, x.options().dtype(torch::kDouble).requires_grad(true)).requires_grad());
+  CHECK(torch::eye(2, torch::kInt).dtype() == torch::kInt);
+  CHECK(x.new_zeros({2}, torch::kLong).dtype() == torch::kLong);
+  CHECK(x.to(torch::TensorOptions(torch::kCPU)).dtype() == torch::kFloat);
+  CHECK(x.to(torch::dtype(torch::kDouble)).dtype() == torch::kDouble);
+  if (!torch::equal(x, x)) FAIL("a condition");
   torch::manual_seed(3);
   const torch::Tensor drawn = torch::randn({4});
   torch::manual_seed(3);
@@ -239,6 +254,12 @@ TEST_CASE("gradient mode and errors") {
     CHECK((x * 2).requires_grad());
   }
   CHECK(torch::GradMode::is_enabled());
+  {
+    torch::InferenceMode guard;
+    CHECK(torch::InferenceMode::is_enabled());
+    CHECK((x * 2).is_inference());
+  }
+  CHECK_FALSE(torch::ones({2}, x.options()).requires_grad());
   try {
     torch::ones({2}) + torch::ones({3});
     FAIL("no error");
