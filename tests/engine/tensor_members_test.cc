@@ -139,6 +139,20 @@ TEST_CASE("set_data gives a leaf other memory and keeps its gradient and hooks")
   CHECK(called == 2);
 }
 
+TEST_CASE("a recorded function uses the memory that a tensor has when it runs") {
+  const Tensor w = ones({2}).requires_grad_(), x = tensor({3.0, 4.0});
+  auto f = compile([&](const Tensor& t) { return sum(t * w); });
+  for (int run = 1; run < 4; ++run) {
+    w.set_data(full({2}, static_cast<double>(run)));
+    const Tensor y = f(x);
+    CHECK(y.item<double>() == 7 * run);
+    w.set_grad({});
+    y.backward();
+    CHECK(w.grad().to_vector() == Values{3, 4});
+  }
+  CHECK(f.stats().captures == 1);
+}
+
 TEST_CASE("set_data under a recorded value is seen by the backward") {
   const Tensor x = ones({2}).requires_grad_(), y = sum(x * x);
   x.set_data(tensor({5.0, 6.0}));
