@@ -97,7 +97,7 @@ class Tensor {
     return impl("device", where).device();
   }
   ScalarType scalar_type(SourceLocation where = SourceLocation::current()) const { return dtype(where); }
-  /// dtype, device and requires_grad, for a factory (ops/creation.h).
+  /// dtype and device, for a factory (ops/creation.h).
   TensorOptions options(SourceLocation where = SourceLocation::current()) const;
   /// The number of the device; -1 for the CPU.
   int64_t get_device(SourceLocation where = SourceLocation::current()) const;

@@ -7,7 +7,7 @@
 namespace retrograd::inline v0 {
 
 TensorOptions Tensor::options(SourceLocation where) const {
-  return {dtype(where), device(where), requires_grad(where)};
+  return {dtype(where), device(where)};
 }
 
 Tensor Tensor::to(Device device, ScalarType dtype, bool, bool copy, SourceLocation where) const {
@@ -29,37 +29,30 @@ Tensor Tensor::to_options(const TensorOptions& options, bool copy, SourceLocatio
   return to(options.device, options.dtype, false, copy, where);
 }
 
-namespace {
-
-// Of new tensors: the type of another one, but not that it requires a gradient.
-TensorOptions type_of(const Tensor& like, SourceLocation where) { return {like.dtype(where), like.device()}; }
-
-}  // namespace
-
 Tensor Tensor::new_empty(const Shape& size, const TensorOptions& options, SourceLocation where) const {
   return empty(size, options, where);
 }
 Tensor Tensor::new_empty(const Shape& size, SourceLocation where) const {
-  return empty(size, type_of(*this, where), where);
+  return empty(size, options(where), where);
 }
 Tensor Tensor::new_full(const Shape& size, Scalar fill_value, const TensorOptions& options,
                         SourceLocation where) const {
   return full(size, fill_value, options, where);
 }
 Tensor Tensor::new_full(const Shape& size, Scalar fill_value, SourceLocation where) const {
-  return full(size, fill_value, type_of(*this, where), where);
+  return full(size, fill_value, options(where), where);
 }
 Tensor Tensor::new_ones(const Shape& size, const TensorOptions& options, SourceLocation where) const {
   return ones(size, options, where);
 }
 Tensor Tensor::new_ones(const Shape& size, SourceLocation where) const {
-  return ones(size, type_of(*this, where), where);
+  return ones(size, options(where), where);
 }
 Tensor Tensor::new_zeros(const Shape& size, const TensorOptions& options, SourceLocation where) const {
   return zeros(size, options, where);
 }
 Tensor Tensor::new_zeros(const Shape& size, SourceLocation where) const {
-  return zeros(size, type_of(*this, where), where);
+  return zeros(size, options(where), where);
 }
 
 }  // namespace retrograd

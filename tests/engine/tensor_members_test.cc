@@ -250,7 +250,8 @@ TEST_CASE("factories with the type of a tensor") {
   CHECK(x.new_ones({1}, {kFloat32}).dtype() == kFloat32);
   CHECK(x.new_full({1}, 2, {kInt32}).dtype() == kInt32);
   CHECK(x.new_empty({1}, {kBool}).dtype() == kBool);
-  CHECK(x.options().requires_grad == true);
+  CHECK_FALSE(zeros({1}, x.options()).requires_grad());
+  CHECK(zeros({1}, x.options()).dtype() == kFloat64);
 }
 
 TEST_CASE("numbers convert to what holds them") {
