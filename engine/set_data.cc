@@ -70,6 +70,7 @@ void Tensor::set_data(const Tensor& other, SourceLocation where) const {
   const NamedCall call("set_data", where);
   TensorImpl &self = impl("set_data", where), &from = other.impl("set_data", where);
   refuse_recording("set_data", "a tensor gets other memory", where);
+  other.check_has_data("set_data", where);
   check_new_type(self, from, where);
   if (self.storage() == from.storage()) return self.alias(from);
   const uint32_t version = self.storage()->version();
