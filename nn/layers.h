@@ -34,7 +34,7 @@ class CausalSelfAttention : public Module {
                       CausalSelfAttentionOptions options = {},
                       SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  Tensor operator()(Operand x) const { return call(*this, x); }
 
   Linear qkv, proj;
 

@@ -31,6 +31,7 @@
 #include "nn/functional_call.h"
 #include "nn/init.h"
 #include "nn/layers.h"
+#include "nn/module_list.h"
 #include "nn/pooling.h"
 #include "nn/recurrent.h"
 #include "ops/activations.h"
