@@ -25,8 +25,6 @@ struct MaxPoolOptions {
 template <int Dims>
 class MaxPool : public Layer<MaxPool<Dims>> {
  public:
-  static constexpr std::string_view type_name =
-      detail::name_for(Dims, "MaxPool1d", "MaxPool2d", "MaxPool3d");
   static constexpr std::string_view type_name = detail::name_for(Dims, "MaxPool1d", "MaxPool2d", "MaxPool3d");
   MaxPool(Module* parent, std::string name, const IntList& kernel_size, MaxPoolOptions options = {})
       : Layer<MaxPool>(parent, std::move(name)), kernel_size(kernel_size), options(options) {}

@@ -85,6 +85,7 @@ class ArrayRef<int64_t> : public retrograd::IntList {
   ArrayRef slice(size_t from) const { return slice(from, size() - from); }
   bool equals(const ArrayRef& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
   friend bool operator==(const ArrayRef& a, const ArrayRef& b) { return a.equals(b); }
+  friend bool operator==(const retrograd::Sizes& a, const ArrayRef& b) { return ArrayRef(a).equals(b); }
 
   operator std::vector<int64_t>() const { return vec(); }
   operator retrograd::Shape() const { return vec(); }

@@ -5,9 +5,11 @@
 
 #include "retrograd/retrograd.h"
 #include "torch/autograd.h"
+#include "torch/data.h"
 #include "torch/factories.h"
 #include "torch/functions.h"
 #include "torch/lr_scheduler.h"
+#include "torch/more_functions.h"
 #include "torch/nn.h"
 #include "torch/optim.h"
 #include "torch/serialize.h"
