@@ -2,6 +2,7 @@
 #include "engine/anomaly.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -71,12 +72,33 @@ void check_leaves(std::span<TensorImpl* const> leaves) {
 
 namespace autograd {
 
-DetectAnomalyGuard::Scoped DetectAnomalyGuard::checked(SourceLocation where) {
-  refuse_recording("DetectAnomalyGuard", "anomaly mode looks at each result", where);
-  return {};
+namespace {
+
+constinit std::atomic<bool> is_on_everywhere{false};
+
+void refuse_in_recordings(std::string_view what, SourceLocation where) {
+  refuse_recording(what, "anomaly mode looks at each result", where);
 }
 
-DetectAnomalyGuard::DetectAnomalyGuard(SourceLocation where) : guard_(checked(where)) {}
+}  // namespace
+
+DetectAnomalyGuard::Scoped DetectAnomalyGuard::checked(bool check_nan, SourceLocation where) {
+  refuse_in_recordings("DetectAnomalyGuard", where);
+  return {check_nan};
+}
+
+DetectAnomalyGuard::DetectAnomalyGuard(bool check_nan, SourceLocation where)
+    : guard_(checked(check_nan, where)) {}
+
+bool DetectAnomalyGuard::is_enabled() {
+  const Scoped* scoped = OpenScopes<Scoped>::innermost();
+  return scoped ? scoped->check_nan : is_on_everywhere.load(std::memory_order_relaxed);
+}
+
+void AnomalyMode::set_enabled(bool enabled, bool check_nan, SourceLocation where) {
+  refuse_in_recordings("AnomalyMode::set_enabled", where);
+  is_on_everywhere.store(enabled && check_nan, std::memory_order_relaxed);
+}
 
 }  // namespace autograd
 }  // namespace retrograd

@@ -41,16 +41,26 @@ void queue_callback(std::function<void()> callback, SourceLocation where = Sourc
 /// where its operands have none ends the backward with an Error(bad_argument) that names the node, the line of the
 /// forward call and the range of the operands' values. Leaves whose .grad has a nan or an infinity are refused before
 /// the backward begins. Captured graphs run node by node while the guard is open.
+/// check_nan = false: nothing is checked in this scope. (Errors name the line of the forward call in any case.)
 class DetectAnomalyGuard {
  public:
-  explicit DetectAnomalyGuard(SourceLocation where = SourceLocation::current());
-  static bool is_enabled() { return OpenScopes<Scoped>::innermost() != nullptr; }
+  explicit DetectAnomalyGuard(bool check_nan = true, SourceLocation where = SourceLocation::current());
+  static bool is_enabled();
 
  private:
-  struct Scoped {};
-  static Scoped checked(SourceLocation where);
+  struct Scoped {
+    bool check_nan;
+  };
+  static Scoped checked(bool check_nan, SourceLocation where);
 
   OpenScopes<Scoped>::Guard guard_;
+};
+
+/// The same for all threads where no guard is open, until it is switched off. libtorch's name.
+struct AnomalyMode {
+  static bool is_enabled() { return DetectAnomalyGuard::is_enabled(); }
+  static void set_enabled(bool enabled, bool check_nan = true,
+                          SourceLocation where = SourceLocation::current());
 };
 
 enum class MultiGradMode { all, any };

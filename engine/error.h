@@ -49,6 +49,9 @@ class Exception : public std::exception {
  public:
   explicit Exception(std::string text) : text_(std::move(text)) {}
   const char* what() const noexcept override { return text_.c_str(); }
+  /// The same: texts have no stack trace. libtorch's names.
+  const char* what_without_backtrace() const noexcept { return what(); }
+  const std::string& msg() const noexcept { return text_; }
   /// Keeps the first few lines, which are the innermost: each of several backwards that nest in hooks adds one.
   void add_context(std::string_view line) {
     if (contexts_ > kMaxContexts) return;

@@ -161,6 +161,13 @@ TensorType type_of(const Tensor* t) { return t && t->defined() ? t->impl().type(
 
 constinit thread_local FunctionCall::Observer* current_observer = nullptr;
 
+// Of a value that is no number.
+uint64_t hash_of(const SavedValue& value) {
+  if (value.isString()) return XXH3_64bits(value.toStringRef().data(), value.toStringRef().size());
+  const IntArray& list = value.toIntVector();
+  return ~XXH3_64bits(list.data(), list.size() * sizeof(int64_t));
+}
+
 }  // namespace
 
 Tensors FunctionCall::Observer::record(const Of& function, const std::vector<const Tensor*>&,
@@ -261,14 +268,19 @@ FunctionCall::Attrs FunctionCall::attrs_of(const Of& function, const Ran& ran) {
   }
   if (context.autocast_ != ScalarType::Undefined) words.push_back(static_cast<uint64_t>(context.autocast_));
   if (function.traceable)
-    for (const auto& [key, number] : context.saved_data) words.push_back(XXH3_64bits(key.data(), key.size()));
+    for (const auto& [key, value] : context.saved_data) {
+      words.push_back(XXH3_64bits(key.data(), key.size()));
+      if (!value.is_number()) words.push_back(hash_of(value));
+    }
   attrs.layout = static_cast<int64_t>(XXH3_64bits(words.data(), words.size() * 8));
   if (!function.traceable) return attrs;
-  if (context.saved_data.size() > Attrs::kNumbers)
-    fail(Category::bad_argument, function.op->name,
-         fmt::format("a traceable function saves at most {} numbers", Attrs::kNumbers), function.where);
-  for (const auto& [key, number] : context.saved_data)
-    attrs.number[static_cast<size_t>(attrs.numbers++)] = number;
+  for (const auto& [key, value] : context.saved_data) {
+    if (!value.is_number()) continue;
+    if (attrs.numbers == Attrs::kNumbers)
+      fail(Category::bad_argument, function.op->name,
+           fmt::format("a traceable function saves at most {} numbers", Attrs::kNumbers), function.where);
+    attrs.number[static_cast<size_t>(attrs.numbers++)] = value;
+  }
   return attrs;
 }
 
@@ -397,7 +409,8 @@ void FunctionCall::vjp_traceable(RuleContext& rule) {
   const Attrs attrs = rule.attrs<Attrs>();  // while recording: with symbols for numbers
   AutogradContext context = *attrs.context;
   int next = 0;
-  for (auto& [key, number] : context.saved_data) number = attrs.number[static_cast<size_t>(next++)];
+  for (auto& [key, value] : context.saved_data)
+    if (value.is_number()) value = attrs.number[static_cast<size_t>(next++)];
   Tensors grads, given;
   for (int i = 0; i < rule.outputs(); ++i)
     grads.push_back(context.materialize_ && rule.out_type(i).dtype != ScalarType::Undefined

@@ -22,7 +22,7 @@
 // By default backward is opaque: a recorded graph calls it as one node, whatever it does. With `static constexpr bool
 // is_traceable = true` (libtorch's name) it promises to consist of tensor functions on its arguments, saved tensors and
 // saved_data. Then its operations are recorded, its saved tensors are unpacked where it asks for them, and the numbers
-// of saved_data are inputs of the graph. While a whole function is recorded (tracer/function/compile.h), forward of an
+// of saved_data are inputs of the graph; its texts and lists are structure. While a whole function is recorded (tracer/function/compile.h), forward of an
 // opaque one is not called either: an Observer makes a node of the call.
 // An optional `static rg::Tensors jvp(ctx, tangents)` provides forward mode: it gets one tangent per argument and
 // returns one per result.
@@ -38,6 +38,7 @@
 
 #include "engine/autocast.h"
 #include "engine/rule.h"
+#include "engine/saved_value.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
@@ -59,8 +60,8 @@ class AutogradContext {
   /// backward wants it.
   bool needs_input_grad(size_t i) const;
 
-  /// Numbers for backward: attributes, sizes, switches.
-  std::map<std::string, Scalar> saved_data;
+  /// Attributes for backward: numbers, texts, lists of integers.
+  std::map<std::string, SavedValue> saved_data;
   /// Anything else that an opaque backward needs. Tensors in it are neither checked for writes nor packed, and live as
   /// long as the record.
   std::shared_ptr<void> saved_object;

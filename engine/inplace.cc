@@ -172,6 +172,9 @@ void check_self(const TensorImpl& self, std::string_view name, SourceLocation wh
   const Emitter::Values values = Emitter::current().values();
   if (values == Emitter::Values::of_backward || (self.graph && values == Emitter::Values::computed))
     refuse(Category::unsupported, name, "a recorded backward cannot write in place", self, where);
+  if (self.storage() && self.storage()->is_inference() && !InferenceMode::is_enabled())
+    refuse(Category::bad_argument, name,
+           "a tensor of inference mode is written to outside of the mode. Hint: clone it", self, where);
   const TensorImpl* base = self.base.get();
   if (GradMode::is_enabled() && (self.requires_grad || (base && base->requires_grad))) {
     if (base) check_view(self, name, where);
@@ -490,7 +493,8 @@ bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* 
                     SourceLocation where) {
   const TensorImpl& cell = self.impl();
   if (GradMode::is_enabled() || RegionLog::is_open() || &Emitter::current() != &eager_emitter() ||
-      cell.graph || shows_an_element_twice(cell))
+      cell.graph || shows_an_element_twice(cell) ||
+      (cell.storage()->is_inference() && !InferenceMode::is_enabled()))
     return false;
   for (const TensorImpl* x : operands)
     if (x && (x->graph || !(x->type() == cell.type()) || overlaps_in_part(cell, *x))) return false;

@@ -224,10 +224,10 @@
   M(Tensor, isclose,                                                                                        \
     (const Tensor& other, double rtol RG_DEFAULT(1e-5), double atol RG_DEFAULT(1e-8),                       \
      bool equal_nan RG_DEFAULT(false)), other, rtol, atol, equal_nan)                                       \
-  M(Tensor, allclose,                                                                                       \
+  M(Condition, allclose,                                                                                    \
     (const Tensor& other, double rtol RG_DEFAULT(1e-5), double atol RG_DEFAULT(1e-8),                       \
      bool equal_nan RG_DEFAULT(false)), other, rtol, atol, equal_nan)                                       \
-  M(Tensor, equal, (const Tensor& other), other)
+  M(Condition, equal, (const Tensor& other), other)
 
 // Order statistics, and what ignores nan.
 #define RG_STATISTICS_METHODS(M, W)                                                                         \
@@ -324,3 +324,29 @@
   M(Tensor, matrix_exp, ())                                                                                 \
   M(Tensor, cholesky_solve, (const Tensor& L, bool upper RG_DEFAULT(false)), L, upper)                      \
   M(Tensor, cholesky_inverse, (bool upper RG_DEFAULT(false)), upper)
+
+// Other names of functions, which libtorch has too, and forms that it adds (ops/synonyms.h).
+#define RG_SYNONYM_METHODS(M, W, G)                                                                         \
+  W(absolute, ()) W(negative, ()) W(fix, ()) W(arccos, ()) W(arcsin, ()) W(arctan, ()) W(arccosh, ())       \
+  W(arcsinh, ()) W(arctanh, ())                                                                             \
+  W(arctan2, (const Operand& other), other)                                                                 \
+  W(subtract, (const Operand& other, Scalar alpha RG_DEFAULT(1)), other, alpha)                             \
+  W(multiply, (const Operand& other), other)                                                                \
+  W(divide, (const Operand& other), other)                                                                  \
+  W(divide, (const Operand& other, std::string_view rounding_mode), other, rounding_mode)                   \
+  W(true_divide, (const Operand& other), other)                                                             \
+  W(less, (const Operand& other), other)                                                                    \
+  W(less_equal, (const Operand& other), other)                                                              \
+  W(greater, (const Operand& other), other)                                                                 \
+  W(greater_equal, (const Operand& other), other)                                                           \
+  W(not_equal, (const Operand& other), other)                                                               \
+  W(clip, (std::optional<Scalar> min, std::optional<Scalar> max RG_DEFAULT({})), min, max)                  \
+  M(Tensor, max, (const Tensor& other), other)                                                              \
+  M(Tensor, min, (const Tensor& other), other)                                                              \
+  M(Tensor, ger, (const Operand& vec2), vec2)                                                               \
+  M(Tensor, vdot, (const Operand& other), other)                                                            \
+  M(Tensor, msort, ()) M(Tensor, mT, ())                                                                    \
+  M(Tensor, moveaxis, (const IntArray& source, const IntArray& destination), source, destination)           \
+  G(swapdims, (int64_t dim0, int64_t dim1), dim0, dim1)                                                     \
+  M(Tensors, split_with_sizes, (const IntArray& split_sizes, int64_t dim RG_DEFAULT(0)), split_sizes, dim)  \
+  M(Tensor, sum_to_size, (const Shape& size), size)

@@ -118,6 +118,7 @@ struct OpInfo {
   void (*host_backward)(Record& record, std::span<TensorImpl* const> operands, Tensor* results) = nullptr;
   std::string_view no_derivative = {};  // the reason, when vjp is null
   std::string_view doc = {};
+  std::string_view operands = {};  // their names, "input, weight"
 
   bool is(Trait t) const { return traits & static_cast<uint32_t>(t); }
 };

@@ -85,5 +85,9 @@ std::string to_string(const Tensor& tensor) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
+std::ostream& operator<<(std::ostream& out, ScalarType dtype) { return out << name(dtype); }
+std::ostream& operator<<(std::ostream& out, const Sizes& sizes) {
+  return out << fmt::format("[{}]", fmt::join(sizes.vec(), ", "));
+}
 
 }  // namespace retrograd

@@ -24,7 +24,7 @@ void make_view(const Call& call, TensorImpl& operand, TensorImpl& output) {
 
 Device device_of(const Call& call, const TensorImpl* const* outputs) {
   const Device device = call.outputs > 0 ? outputs[0]->device() : Device();
-  if (device.type != DeviceType::CPU || call.operands.empty() || !call.operands[0]) return device;
+  if (device.type() != DeviceType::CPU || call.operands.empty() || !call.operands[0]) return device;
   return call.operands[0]->device();
 }
 
@@ -75,7 +75,7 @@ void Runner::emit(const Call& call, Tensor* results) {
 bool Runner::run_on_few(const Call& call, Tensor& result) {
   if (call.operands.empty() || call.operands.size() > kFewOperands) return false;
   const TensorImpl* first = call.operands[0];
-  if (!first || first->graph || first->device().type != DeviceType::CPU) return false;
+  if (!first || first->graph || first->device().type() != DeviceType::CPU) return false;
   const int64_t elements = first->contiguous_numel();
   if (elements < 0 || elements > kFewElements) return false;
   const void* in[kFewOperands] = {first->data()};
@@ -113,7 +113,7 @@ void Runner::run(const Call& call, Tensor* results) {
   if (!in_place) op.infer(call, outputs);
   if (op.is(Trait::view)) return make_view(call, *call.operands[0], *outputs[0]);
   const Device device = device_of(call, outputs);
-  Executor& executor = device.type == DeviceType::CPU ? *executor_ : executor_of(device);
+  Executor& executor = device.type() == DeviceType::CPU ? *executor_ : executor_of(device);
   const Kernel kernel = executor.find(&op);
   if (!kernel)
     fail_call(call, Category::unsupported,

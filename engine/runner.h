@@ -28,7 +28,7 @@ class Runner final : public Emitter {
 Executor& cpu_executor();
 Executor& cuda_executor(int index);
 inline Executor& executor_of(Device device) {
-  return device.type == DeviceType::CPU ? cpu_executor() : cuda_executor(device.index);
+  return device.type() == DeviceType::CPU ? cpu_executor() : cuda_executor(device.index());
 }
 /// The device that a call runs on: that of its results, or that of its first operand when the call copies to the CPU.
 Device device_of(const Call& call, const TensorImpl* const* outputs);

@@ -2,6 +2,8 @@
 #include "engine/shape.h"
 
 #include <algorithm>
+#include <charconv>
+#include <ostream>
 
 #include <fmt/format.h>
 
@@ -9,9 +11,24 @@
 
 namespace retrograd::inline v0 {
 
-std::string to_string(Device device) {
-  return device.type == DeviceType::CPU ? "cpu" : fmt::format("cuda:{}", device.index);
+Device Device::parse(std::string_view text, SourceLocation where) {
+  if (text == "cpu") return kCPU;
+  int8_t number = 0;
+  bool is_device = text == "cuda";
+  if (text.starts_with("cuda:")) {
+    const char *const begin = text.data() + 5, *const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(begin, end, number);
+    is_device = stop == end && error == std::errc() && number >= 0;
+  }
+  if (!is_device)
+    fail(Category::bad_argument, "device",
+         fmt::format("\"{}\" is no device; \"cpu\", \"cuda\" and \"cuda:1\" are", text), where);
+  return {kCUDA, number};
 }
+
+std::string Device::str() const { return is_cpu() ? "cpu" : fmt::format("cuda:{}", index_); }
+std::string to_string(Device device) { return device.str(); }
+std::ostream& operator<<(std::ostream& out, Device device) { return out << device.str(); }
 
 void Shape::too_many() {
   fail_somewhere(Category::bad_dim, fmt::format("a tensor has at most {} dimensions", kMaxRank));

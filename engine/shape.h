@@ -4,10 +4,13 @@
 // forwarding.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/dtype.h"
@@ -25,13 +28,29 @@ enum class DeviceType : uint8_t { CPU, CUDA };
 inline constexpr DeviceType kCPU = DeviceType::CPU;
 inline constexpr DeviceType kCUDA = DeviceType::CUDA;
 
-struct Device {
-  DeviceType type = DeviceType::CPU;
-  int8_t index = 0;
-  constexpr Device(DeviceType type = DeviceType::CPU, int8_t index = 0) : type(type), index(index) {}
+/// A device: the CPU, or a CUDA device by its index, as libtorch's torch::Device.
+class Device {
+ public:
+  constexpr Device(DeviceType type = DeviceType::CPU, int8_t index = 0) : type_(type), index_(index) {}
+  /// "cpu", "cuda" (that of index 0) or "cuda:1". Error(bad_argument) for another text.
+  template <std::convertible_to<std::string_view> T>
+  Device(const T& text, SourceLocation where = SourceLocation::current()) : Device(parse(text, where)) {}
+
+  constexpr DeviceType type() const { return type_; }
+  constexpr int8_t index() const { return index_; }
+  constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }
+  constexpr bool is_cuda() const { return type_ == DeviceType::CUDA; }
+  std::string str() const;  ///< "cpu", "cuda:0"
   friend constexpr bool operator==(Device, Device) = default;
+
+ private:
+  static Device parse(std::string_view text, SourceLocation where);
+
+  DeviceType type_;
+  int8_t index_;
 };
-std::string to_string(Device device);  // "cpu", "cuda:0"
+std::string to_string(Device device);
+std::ostream& operator<<(std::ostream& out, Device device);
 
 class Shape {
  public:
@@ -47,6 +66,13 @@ class Shape {
     append(dims, where);
   }
   Shape(const Sizes& sizes);
+  /// One size: zeros(3).
+  template <std::integral T>
+  requires(!std::same_as<T, bool>)  // a flag is no size
+      Shape(T size)
+      : rank_(0) {
+    push_back(static_cast<int64_t>(size));
+  }
   Shape(const Shape& other) : rank_(other.rank_) { copy(other); }
   Shape& operator=(const Shape& other) {
     rank_ = other.rank_;

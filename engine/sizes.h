@@ -5,6 +5,7 @@
 #pragma once
 
 #include <concepts>
+#include <iosfwd>
 #include <iterator>
 
 #include "engine/shape.h"
@@ -31,7 +32,8 @@ class Sizes {
   int64_t back() const { return values_[rank_ - 1]; }
   inline iterator begin() const;
   inline iterator end() const;
-  operator IntArray() const { return IntArray(values_, values_ + rank_); }
+  operator IntArray() const { return vec(); }
+  IntArray vec() const { return IntArray(values_, values_ + rank_); }
   friend bool operator==(const Sizes& a, const Sizes& b) { return a.equals(b.values_, b.rank_); }
   friend bool operator==(const Sizes& a, const IntArray& b) { return a.equals(b.data(), b.size()); }
 
@@ -46,6 +48,9 @@ class Sizes {
   size_t rank_ = 0;
   int64_t values_[kMaxRank] = {};
 };
+
+/// "[2, 3]".
+std::ostream& operator<<(std::ostream& out, const Sizes& sizes);
 
 /// Two iterators are equal when their positions are.
 class Sizes::iterator {

@@ -110,6 +110,13 @@ void note_payload(Packed& packed, const RefPtr<Storage>& saved) {
 }
 
 void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks) {
+  if (value.storage() && value.storage()->is_inference()) [[unlikely]]
+    fail(Category::bad_argument, owner.op->name,
+         fmt::format(
+             "a tensor of inference mode cannot be saved for a backward: {}. Hint: clone it outside of the "
+             "mode",
+             to_string(value.type())),
+         owner.where());
   hooks ? pack_hooked(slot, value, owner, hooks) : keep(slot, value);
 }
 

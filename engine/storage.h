@@ -6,6 +6,7 @@
 // last write is kept for the error message.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -61,6 +62,14 @@ class Storage : public RefCounted {
     version_.fetch_add(1, std::memory_order_relaxed);
     written_at_ = where;
   }
+  /// The same, to a version above `other`: where this memory takes the place of memory with that version.
+  void raise_version_above(uint32_t other, SourceLocation where) {
+    version_.store(std::max(version(), other) + 1, std::memory_order_relaxed);
+    written_at_ = where;
+  }
+  /// Memory of a tensor that was computed in inference mode (engine/grad_mode.h).
+  bool is_inference() const { return inference_; }
+  void mark_inference() { inference_ = true; }
   /// The place of the last in-place write; empty when unknown.
   SourceLocation written_at() const { return written_at_; }
   /// A number that, up to 2^32 storages, no other has: an address may be used again. Given when first asked for.
@@ -81,6 +90,7 @@ class Storage : public RefCounted {
   SourceLocation written_at_;
   bool external_ = false;  // the data does not follow this header
   bool owned_ = false;     // external data, but owned by this storage
+  bool inference_ = false;
   mutable std::atomic<uint32_t> identity_{0};
 };
 

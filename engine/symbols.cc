@@ -200,6 +200,10 @@ Number Scalar::specialised() const {
   table.compare(Compare::eq, symbol_, table.constant(now));
   return now;
 }
+void Scalar::does_not_fit() const {
+  fail(Category::bad_argument, "to", to_string(*this) + " does not fit into the type asked for");
+}
+
 double Scalar::specialised_double() const { return specialised().as_double(); }
 int64_t Scalar::specialised_int() const { return specialised().as_int(); }
 

@@ -18,7 +18,9 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/error.h"
@@ -221,6 +223,19 @@ class Dim {
 
 std::string to_string(Dim dim);
 
+/// An integer type beside int, int64_t and bool, which the constructors of numbers take as an int64_t.
+template <class T>
+concept OtherInteger =
+    std::integral<T> && !std::same_as<T, int> && !std::same_as<T, int64_t> && !std::same_as<T, bool>;
+
+/// Error(bad_argument) for an unsigned integer beyond int64.
+template <OtherInteger T>
+constexpr int64_t checked_integer(T v) {
+  if (!std::in_range<int64_t>(v)) [[unlikely]]
+    fail(Category::bad_argument, "number", "an unsigned integer does not fit into int64");
+  return static_cast<int64_t>(v);
+}
+
 /// A number in place of a tensor, or an attribute: bool, integer or floating; a symbol while tracing.
 class Scalar {
  public:
@@ -230,6 +245,8 @@ class Scalar {
   constexpr Scalar(int64_t v) : value_(Number::of(v)) {}
   constexpr Scalar(int v) : value_(Number::of(int64_t{v})) {}
   constexpr Scalar(bool v) : value_(Number::of(v)) {}
+  template <OtherInteger T>
+  constexpr Scalar(T v) : value_(Number::of(checked_integer(v))) {}
   constexpr Scalar(Number n) : value_(n) {}
   /// A size as a number: symbolic when the size is. Not of what converts to a size and to a number (Live).
   template <std::same_as<Dim> D>
@@ -258,6 +275,37 @@ class Scalar {
     return value_.kind == Number::Kind::Float ? truncated(value_.d) : value_.i;
   }
 
+  // libtorch's names. A conversion to an integer cuts the fraction off. Error(bad_argument) for a number that T cannot
+  // hold.
+  bool isFloatingPoint() const { return is_floating(); }
+  bool isIntegral(bool include_bool) const {
+    return kind() == Number::Kind::Int || (include_bool && isBoolean());
+  }
+  bool isBoolean() const { return kind() == Number::Kind::Bool; }
+  template <class T>
+  requires std::is_arithmetic_v<T> T to()
+  const {
+    if constexpr (std::is_same_v<T, bool>) {
+      return to_double() != 0;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      const double v = to_double();
+      if (v - v == 0 && (v > std::numeric_limits<T>::max() || v < std::numeric_limits<T>::lowest()))
+        does_not_fit();
+      return static_cast<T>(v);
+    } else {
+      const double v = to_double();
+      if (is_floating() && !(v >= -0x1p63 && v < 0x1p63)) does_not_fit();
+      const int64_t i = to_int();
+      if (!std::in_range<T>(i)) does_not_fit();
+      return static_cast<T>(i);
+    }
+  }
+  double toDouble() const { return to<double>(); }
+  float toFloat() const { return to<float>(); }
+  int64_t toLong() const { return to<int64_t>(); }
+  int toInt() const { return to<int>(); }
+  bool toBool() const { return to<bool>(); }
+
   friend Scalar operator+(Scalar a, Scalar b) { return arith(Arith::add, a, b); }
   friend Scalar operator-(Scalar a, Scalar b) { return arith(Arith::sub, a, b); }
   friend Scalar operator*(Scalar a, Scalar b) { return arith(Arith::mul, a, b); }
@@ -271,6 +319,7 @@ class Scalar {
   static Scalar of_size(Dim d);
   static Scalar arith(Arith op, Scalar a, Scalar b);
   static bool compare(Compare op, Scalar a, Scalar b);
+  [[noreturn]] void does_not_fit() const;
   Number specialised() const;
   double specialised_double() const;
   int64_t specialised_int() const;

@@ -118,7 +118,7 @@ class HashVisitor final : public AttrVisitor {
   }
   void field(std::string_view, ScalarType& v) override { fold(static_cast<uint64_t>(v)); }
   void field(std::string_view, Device& v) override {
-    fold(static_cast<uint64_t>(v.type) << 8 | static_cast<uint8_t>(v.index));
+    fold(static_cast<uint64_t>(v.type()) << 8 | static_cast<uint8_t>(v.index()));
   }
 
  private:
@@ -129,8 +129,8 @@ class HashVisitor final : public AttrVisitor {
 
 // One word per type: dtype, device, rank and two bits a dim.
 uint64_t type_word(const TypeMeta& t, const Dim* dims) {
-  uint64_t word = static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.device.type) << 8 |
-                  static_cast<uint64_t>(static_cast<uint8_t>(t.device.index)) << 16 |
+  uint64_t word = static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.device.type()) << 8 |
+                  static_cast<uint64_t>(static_cast<uint8_t>(t.device.index())) << 16 |
                   static_cast<uint64_t>(t.rank) << 24;
   for (int k = 0; k < t.rank; ++k) {
     const int64_t d = dims[t.first_dim + static_cast<uint32_t>(k)].raw();
@@ -352,52 +352,6 @@ bool Record::is_unchanged() const {
   for (int i = 0; i < slots; ++i)
     if (slot(i).is_stale()) return false;
   return true;
-}
-
-namespace {
-void require_record(const RefPtr<Record>& record, std::string_view what, SourceLocation where) {
-  if (!record)
-    fail(Category::hook_forbidden, what, "a leaf has no record. Hint: Tensor::register_hook", where);
-}
-}  // namespace
-
-HookHandle Node::add_prehook(std::function<Tensors(const Tensors&)> fn, SourceLocation where) const {
-  require_record(record_, "register_prehook", where);
-  require_function(static_cast<bool>(fn), "register_prehook", where);
-  auto hook = RefPtr<Hook>::adopt(new Hook);
-  hook->kind = Hook::Kind::pre;
-  hook->where = where;
-  hook->pre = std::move(fn);
-  return record_->need_hooks().pre.add(std::move(hook));
-}
-
-HookHandle Node::add_posthook(std::function<Tensors(const Tensors&, const Tensors&)> fn,
-                              SourceLocation where) const {
-  require_record(record_, "register_hook", where);
-  require_function(static_cast<bool>(fn), "register_hook", where);
-  auto hook = RefPtr<Hook>::adopt(new Hook);
-  hook->kind = Hook::Kind::post;
-  hook->where = where;
-  hook->post = std::move(fn);
-  return record_->need_hooks().post.add(std::move(hook));
-}
-
-void Node::register_saved_tensor_hooks(int index, RefPtr<SavedTensorHooks> hooks,
-                                       SourceLocation where) const {
-  require_function(static_cast<bool>(hooks), "register_saved_tensor_hooks", where);
-  if (!record_ || index < 0 || index >= record_->slots)
-    fail(Category::hook_forbidden, "register_saved_tensor_hooks",
-         fmt::format("there is no saved value {}", index), where);
-  Slot& slot = record_->slot(index);
-  if (slot.packed())
-    fail(Category::hook_forbidden, "register_saved_tensor_hooks",
-         "hooks were registered for this saved value before", where);
-  if (slot.released)
-    fail(Category::hook_forbidden, "register_saved_tensor_hooks", "the saved value is freed", where);
-  if (!slot.value())
-    fail(Category::hook_forbidden, "register_saved_tensor_hooks", "the saved value is undefined", where);
-  ++annotation_changes;
-  pack_slot(*record_, slot, hooks);
 }
 
 }  // namespace retrograd

@@ -382,39 +382,5 @@ class GradWatcher {
   ~GradWatcher() = default;
 };
 
-/// A record, as the public API shows it.
-class Node {
- public:
-  Node() = default;
-  explicit Node(RefPtr<Record> record) : record_(std::move(record)) {}
-  bool defined() const { return static_cast<bool>(record_); }
-  std::string_view name() const { return record_ ? record_->op->name : std::string_view(); }
-  SourceLocation where() const { return record_ ? record_->where() : SourceLocation(); }
-  /// Tensors(const Tensors&): runs before the rule with the gradients of the results; a non-empty answer replaces them.
-  template <class F>
-  HookHandle register_prehook(F&& hook, SourceLocation where = SourceLocation::current()) const {
-    return add_prehook(detail::pre_hook(std::forward<F>(hook)), where);
-  }
-  /// Tensors(const Tensors&, const Tensors&): runs after the rule with (grad_inputs, grad_outputs); a non-empty answer
-  /// replaces grad_inputs.
-  template <class F>
-  HookHandle register_hook(F&& hook, SourceLocation where = SourceLocation::current()) const {
-    return add_posthook(detail::post_hook(std::forward<F>(hook)), where);
-  }
-  /// Number of saved values, and a pair of hooks for one of them. Error(hook_forbidden) when it has one already or is
-  /// released.
-  int saved_count() const { return record_ ? record_->slots : 0; }
-  void register_saved_tensor_hooks(int slot, RefPtr<SavedTensorHooks> hooks,
-                                   SourceLocation where = SourceLocation::current()) const;
-  const RefPtr<Record>& record() const { return record_; }
-
- private:
-  HookHandle add_prehook(std::function<Tensors(const Tensors&)> hook, SourceLocation where) const;
-  HookHandle add_posthook(std::function<Tensors(const Tensors&, const Tensors&)> hook,
-                          SourceLocation where) const;
-
-  RefPtr<Record> record_;
-};
-
 }  // namespace retrograd
 #pragma GCC visibility pop

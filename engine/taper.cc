@@ -1,6 +1,8 @@
 // See engine/taper.h.
 #include "engine/taper.h"
 
+#include <algorithm>
+
 #include "engine/autocast.h"
 #include "engine/bookkeeping.h"
 #include "engine/inplace.h"
@@ -36,6 +38,16 @@ bool same_edge(const TensorImpl& cell, const Edge& edge) {
                      : cell.grad_fn.get() == edge.record() && cell.output_nr == edge.output_nr();
 }
 
+// Of the memory that the call has made: a result may be an operand, or show its memory.
+void mark_inference(const Call& call, Tensor* results) {
+  for (int i = 0; i < call.outputs; ++i) {
+    if (!results[i].has_storage()) continue;
+    const RefPtr<Storage>& memory = results[i].impl().storage();
+    const auto is_of = [&](const TensorImpl* x) { return x && x->storage() == memory; };
+    if (std::ranges::none_of(call.operands, is_of)) memory->mark_inference();
+  }
+}
+
 }  // namespace
 
 // What runs on the host emits calls of its own.
@@ -51,7 +63,8 @@ inline void Taper::run(const Call& call, Tensor* results) {
 // it.
 inline void Taper::emit_as_given(const Call& call, Tensor* results) {
   if (GradMode::is_enabled()) return emit_and_record(call, results);
-  if (RegionLog::is_open() || call.op->is(Trait::view)) return emit_without_record(call, results);
+  if (RegionLog::is_open() || call.op->is(Trait::view) || InferenceMode::is_enabled())
+    return emit_without_record(call, results);
   below().emit(call, results);
 }
 
@@ -68,7 +81,10 @@ void Taper::emit_cast(const Call& call, Tensor* results) {
 
 void Taper::emit_without_record(const Call& call, Tensor* results) {
   run(call, results);
-  if (call.op->is(Trait::view)) results[0].impl().is_no_grad_view = true;
+  if (call.op->is(Trait::view))
+    results[0].impl().is_no_grad_view = true;
+  else if (InferenceMode::is_enabled())
+    mark_inference(call, results);
 }
 
 void Taper::emit_and_record(const Call& call, Tensor* results) {

@@ -1,6 +1,8 @@
 // Methods of Tensor that are not ops: access, autograd state. Op methods are in ops/methods.cc. See engine/tensor.h.
 #include "engine/tensor.h"
 
+#include <iostream>
+
 #include <fmt/format.h>
 
 #include "engine/autograd.h"
@@ -62,6 +64,22 @@ Sizes Tensor::strides(SourceLocation where) const {
   return Sizes(strides);
 }
 
+int64_t Tensor::get_device(SourceLocation where) const { return is_cpu(where) ? -1 : device().index(); }
+
+int64_t Tensor::_version(SourceLocation where) const {
+  if (is_inference(where))
+    fail(Category::bad_argument, "_version", "a tensor of inference mode has no version. Hint: clone it",
+         where);
+  return version(where);
+}
+
+Tensor Tensor::_base(SourceLocation where) const {
+  if (!is_view(where)) fail(Category::bad_argument, "_base", "the tensor is no view", where);
+  return Tensor(impl().base);
+}
+
+void Tensor::print() const { std::cerr << '[' << describe(*this) << "]\n"; }
+
 void Tensor::check_has_data(std::string_view op, SourceLocation where) const {
   if (impl(op, where).graph) fail(Category::bad_argument, op, no_data_text(), where);
   if (!detail::current_emitter) return;
@@ -82,6 +100,15 @@ void Tensor::check_dtype(ScalarType wanted, SourceLocation where) const {
   if (wanted != impl("data_ptr", where).dtype())
     fail(Category::dtype_mismatch, "data_ptr",
          fmt::format("{} is needed, the tensor is {}", name(wanted), describe(*this)), where);
+}
+
+void Tensor::check_accessible(int dims, SourceLocation where) const {
+  if (impl("accessor", where).rank() != dims)
+    fail(Category::bad_dim, "accessor", fmt::format("{} dims are asked for, of {}", dims, describe(*this)),
+         where);
+  if (!is_cpu())
+    fail(Category::bad_argument, "accessor",
+         fmt::format("{} is not on the CPU. Hint: x.cpu()", describe(*this)), where);
 }
 
 // The tensor with its values on the CPU, without history.
@@ -144,6 +171,10 @@ const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
   if (value && !is_floating(self.dtype()))
     fail(Category::requires_grad_forbidden, "requires_grad_",
          fmt::format("only floating tensors can require gradients, this is {}", describe(*this)), where);
+  if (value && is_inference() && !InferenceMode::is_enabled())
+    fail(Category::requires_grad_forbidden, "requires_grad_",
+         "a tensor of inference mode is to require a gradient outside of the mode. Hint: clone it first",
+         where);
   const bool leaf = self.is_leaf();
   if (!value && !leaf)
     fail(Category::requires_grad_forbidden, "requires_grad_",
@@ -204,9 +235,25 @@ const Record* Tensor::gradient_record(std::string_view op, SourceLocation where)
   return self.grad_fn.get();
 }
 
-Node Tensor::grad_fn(SourceLocation where) const {
-  return Node(RefPtr<Record>(const_cast<Record*>(gradient_record("grad_fn", where))));
+int64_t Tensor::output_nr(SourceLocation where) const {
+  return gradient_record("output_nr", where) ? impl().output_nr : 0;
 }
+
+const Tensor& Tensor::detach_(SourceLocation where) const {
+  TensorImpl& self = impl("detach_", where);
+  if (self.base)
+    fail(Category::bad_argument, "detach_", "a view has the history of its base. Hint: detach()", where);
+  if (!self.graph) refuse_recording("detach_", "a tensor from outside of the recording changes", where);
+  if (self.is_leaf()) return requires_grad_(false, where);
+  if (self.meta) self.meta->retained = {};
+  self.grad_fn = {};
+  self.output_nr = 0;
+  self.requires_grad = false;
+  ++annotation_changes;
+  return *this;
+}
+
+void Tensor::remove_hook(HookHandle hook) const { hook.remove(); }
 
 HookHandle Tensor::add_hook(std::function<Tensor(const Tensor&)> fn, SourceLocation where) const {
   const Edge edge = gradient_edge(impl("register_hook", where));

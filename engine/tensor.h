@@ -6,6 +6,7 @@
 // functions in ops/; anything else that an op needs is in its struct there.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -21,13 +22,18 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
 
+class Condition;
 class HookHandle;
+class MutableGrad;
 class Node;
 class Operand;
 class Tensor;
 struct MinAndMax;
 struct SlogdetResult;
+class TensorOptions;
 struct ValuesAndIndices;
+template <class T, int N>
+class TensorAccessor;
 using Tensors = std::vector<Tensor>;
 
 namespace indexing {
@@ -46,7 +52,7 @@ class Tensor {
   Tensor& operator=(Tensor&&) & = default;
   // x.select(0, 0) = y and w.grad() = g would assign to a temporary handle, and change nothing.
   Tensor& operator=(const Tensor&) && = delete;  // to write the values: x.select(0, 0).copy_(y)
-  Tensor& operator=(Tensor&&) && = delete;       // to replace a gradient: w.set_grad(g)
+  Tensor& operator=(Tensor&&) && = delete;  // to replace a gradient: w.set_grad(g), or w.mutable_grad() = g
 
   bool defined() const { return static_cast<bool>(impl_); }
   explicit operator bool() const = delete;
@@ -55,6 +61,7 @@ class Tensor {
 
   // Type and layout.
   int64_t dim(SourceLocation where = SourceLocation::current()) const { return impl("dim", where).rank(); }
+  int64_t ndimension(SourceLocation where = SourceLocation::current()) const { return dim(where); }
   Sizes sizes(SourceLocation where = SourceLocation::current()) const {
     return Sizes(impl("sizes", where).shape());
   }
@@ -74,8 +81,12 @@ class Tensor {
     return impl("numel", where).numel().value();
   }
   int64_t nbytes(SourceLocation where = SourceLocation::current()) const {
-    return impl("nbytes", where).numel().value() * static_cast<int64_t>(element_size(dtype()));
+    return impl("nbytes", where).numel().value() * static_cast<int64_t>(retrograd::element_size(dtype()));
   }
+  int64_t element_size(SourceLocation where = SourceLocation::current()) const {
+    return static_cast<int64_t>(retrograd::element_size(dtype(where)));
+  }
+  int64_t itemsize(SourceLocation where = SourceLocation::current()) const { return element_size(where); }
   int64_t storage_offset(SourceLocation where = SourceLocation::current()) const {
     return impl("storage_offset", where).offset().value();
   }
@@ -85,19 +96,76 @@ class Tensor {
   Device device(SourceLocation where = SourceLocation::current()) const {
     return impl("device", where).device();
   }
+  ScalarType scalar_type(SourceLocation where = SourceLocation::current()) const { return dtype(where); }
+  /// dtype and device, for a factory (ops/creation.h).
+  TensorOptions options(SourceLocation where = SourceLocation::current()) const;
+  /// The number of the device; -1 for the CPU.
+  int64_t get_device(SourceLocation where = SourceLocation::current()) const;
+  bool is_cpu(SourceLocation where = SourceLocation::current()) const { return device(where) == kCPU; }
+  bool is_cuda(SourceLocation where = SourceLocation::current()) const { return !is_cpu(where); }
   bool is_contiguous(SourceLocation where = SourceLocation::current()) const {
     return impl("is_contiguous", where).is_contiguous();
   }
   bool is_floating_point(SourceLocation where = SourceLocation::current()) const {
     return is_floating(impl("is_floating_point", where).dtype());
   }
+  bool is_signed(SourceLocation where = SourceLocation::current()) const {
+    const ScalarType type = dtype(where);
+    return type != kUInt8 && type != kBool;
+  }
+  // Kinds of tensors that programs ask for and that this library does not have.
+  static constexpr bool is_complex() { return false; }
+  static constexpr bool is_sparse() { return false; }
+  static constexpr bool is_quantized() { return false; }
+  /// How often the memory was written to in place.
   uint32_t version(SourceLocation where = SourceLocation::current()) const {
     return impl("version", where).storage()->version();
+  }
+  /// The same by PyTorch's name. Error(bad_argument) for a tensor of inference mode, which counts as having no version.
+  int64_t _version(SourceLocation where = SourceLocation::current()) const;
+  /// The number of handles, and others, that hold this very tensor; 0 when undefined.
+  size_t use_count() const { return impl_ ? impl_->ref_count() : 0; }
+  bool has_storage() const { return impl_ && impl_->storage(); }
+  /// Whether both show parts of the same memory.
+  bool is_alias_of(const Tensor& other, SourceLocation where = SourceLocation::current()) const {
+    return impl("is_alias_of", where).storage() == other.impl("is_alias_of", where).storage();
+  }
+  bool is_same_size(const Tensor& other, SourceLocation where = SourceLocation::current()) const {
+    return sizes(where) == other.sizes(where);
+  }
+  bool is_view(SourceLocation where = SourceLocation::current()) const {
+    return static_cast<bool>(impl("is_view", where).base);
+  }
+  /// The tensor that a view shows a part of. Error(bad_argument) unless is_view().
+  Tensor _base(SourceLocation where = SourceLocation::current()) const;
+  /// Made in inference mode (engine/grad_mode.h), or a view of such a tensor.
+  bool is_inference(SourceLocation where = SourceLocation::current()) const {
+    const RefPtr<Storage>& memory = impl("is_inference", where).storage();
+    return memory && memory->is_inference();
   }
 
   // Data: an address on the tensor's device. Typed access checks the dtype (Error dtype_mismatch) and refuses values of
   // a graph. item() and to_vector() copy the values to the CPU.
   void* raw_data(SourceLocation where = SourceLocation::current()) const;
+  void* data_ptr(SourceLocation where = SourceLocation::current()) const { return raw_data(where); }
+  void* mutable_data_ptr(SourceLocation where = SourceLocation::current()) const { return raw_data(where); }
+  const void* const_data_ptr(SourceLocation where = SourceLocation::current()) const {
+    return raw_data(where);
+  }
+  template <class T>
+  T* mutable_data_ptr(SourceLocation where = SourceLocation::current()) const {
+    return data_ptr<T>(where);
+  }
+  template <class T>
+  const T* const_data_ptr(SourceLocation where = SourceLocation::current()) const {
+    return data_ptr<T>(where);
+  }
+  /// Elements by number, a[i][j], without checks (engine/accessor.h); it must not outlive the tensor. Errors:
+  /// dtype_mismatch; bad_dim unless N is the number of dims; bad_argument for a tensor of another device.
+  template <class T, int N>
+  TensorAccessor<T, N> accessor(SourceLocation where = SourceLocation::current()) const&;
+  template <class T, int N>
+  TensorAccessor<T, N> accessor(SourceLocation where = SourceLocation::current()) && = delete;
   template <class T>
   T* data_ptr(SourceLocation where = SourceLocation::current()) const {
     check_dtype(dtype_of<T>(), where);
@@ -113,6 +181,7 @@ class Tensor {
       return static_cast<T>(s.to_int());
   }
   Scalar item(SourceLocation where = SourceLocation::current()) const;
+  bool is_nonzero(SourceLocation where = SourceLocation::current()) const { return item(where).toBool(); }
   /// All elements in row-major order, converted to T: double, float, int64_t, int32_t, uint8_t or bool. int64_t keeps
   /// each integer exactly, whereas double rounds those beyond 2^53.
   template <class T = double>
@@ -127,6 +196,9 @@ class Tensor {
   /// Marks a leaf as wanting a gradient (or not). Error(requires_grad_forbidden) for integers, or when switched off on
   /// a non-leaf.
   const Tensor& requires_grad_(bool value = true, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& set_requires_grad(bool value, SourceLocation where = SourceLocation::current()) const {
+    return requires_grad_(value, where);
+  }
   bool is_leaf(SourceLocation where = SourceLocation::current()) const {
     return !gradient_record("is_leaf", where);
   }
@@ -135,6 +207,8 @@ class Tensor {
   /// Replaces the gradient; an undefined tensor clears it. Errors: cotangent_mismatch for another type, bad_argument
   /// for the tensor itself.
   void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
+  /// The gradient as something to assign to: w.mutable_grad() = g is w.set_grad(g), with its checks.
+  MutableGrad mutable_grad(SourceLocation where = SourceLocation::current()) const;
   void retain_grad(SourceLocation where = SourceLocation::current()) const;
   bool retains_grad(SourceLocation where = SourceLocation::current()) const;
   /// Accumulates the gradient of this tensor into its leaves; see autograd::backward.
@@ -142,11 +216,18 @@ class Tensor {
                 SourceLocation where = SourceLocation::current()) const;
   /// The tape record that made this tensor; an empty Node for a leaf.
   Node grad_fn(SourceLocation where = SourceLocation::current()) const;
+  /// Which result of grad_fn() this is; 0 for a leaf.
+  int64_t output_nr(SourceLocation where = SourceLocation::current()) const;
+  /// Cuts the tensor off from its history and makes it a leaf that requires no gradient; returns it. Its retain_grad ends;
+  /// the gradient of what was computed from it before still follows the old history. Errors: bad_argument for a view,
+  /// whose history is that of its base; unsupported in a recorded backward.
+  const Tensor& detach_(SourceLocation where = SourceLocation::current()) const;
   // A hook that returns nothing only reads (engine/hook.h).
   /// Calls `hook`, Tensor(const Tensor&), with the gradient of this tensor in every backward that reaches it; a defined
   /// result replaces the gradient. The gradient of a result of a user-defined function may be undefined.
   template <class F>
   HookHandle register_hook(F&& hook, SourceLocation where = SourceLocation::current()) const;
+  void remove_hook(HookHandle hook) const;  // hook.remove()
   /// Calls `hook`, void(const Tensor&), with this leaf after a gradient was accumulated into it.
   template <class F>
   HookHandle register_post_accumulate_grad_hook(F&& hook,
@@ -183,6 +264,7 @@ class Tensor {
   RG_STATISTICS_METHODS(RG_METHOD, RG_BOTH)
   RG_REARRANGEMENT_METHODS(RG_METHOD, RG_BOTH, RG_BOTH)
   RG_PRODUCT_METHODS(RG_METHOD, RG_BOTH)
+  RG_SYNONYM_METHODS(RG_METHOD, RG_BOTH, RG_BOTH)
 #undef RG_DEFAULT
 #undef RG_LIST
 #undef RG_METHOD
@@ -192,6 +274,62 @@ class Tensor {
   // Methods whose arguments are not those of a function.
   Tensor cpu(SourceLocation where = SourceLocation::current()) const { return to(kCPU, where); }
   Tensor cuda(SourceLocation where = SourceLocation::current()) const { return to(kCUDA, where); }
+  // libtorch's forms of to(). `copy`: a copy even where nothing changes. `non_blocking` has no effect: a copy between
+  // devices is complete for whoever reads it.
+  Tensor to(ScalarType dtype, bool non_blocking, bool copy = false,
+            SourceLocation where = SourceLocation::current()) const;
+  Tensor to(Device device, bool non_blocking, bool copy = false,
+            SourceLocation where = SourceLocation::current()) const;
+  Tensor to(Device device, ScalarType dtype, bool non_blocking = false, bool copy = false,
+            SourceLocation where = SourceLocation::current()) const;
+  /// With the dtype and device of `other`, or of these options (whose requires_grad does not count).
+  Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
+            SourceLocation where = SourceLocation::current()) const;
+  template <std::same_as<TensorOptions> Options>  // not of what converts to options
+  Tensor to(const Options& options, bool = false, bool copy = false,
+            SourceLocation where = SourceLocation::current()) const {
+    return to_options(options, copy, where);
+  }
+  Tensor toType(ScalarType dtype, SourceLocation where = SourceLocation::current()) const {
+    return to(dtype, where);
+  }
+  Tensor type_as(const Tensor& other, SourceLocation where = SourceLocation::current()) const {
+    return to(other, false, false, where);
+  }
+  /// The same memory without a history: detach(). Unlike in PyTorch, a write to it counts for what was saved before, and
+  /// a backward that needs the old value is an Error(version_mismatch).
+  Tensor data(SourceLocation where = SourceLocation::current()) const { return detach(where); }
+  Tensor variable_data(SourceLocation where = SourceLocation::current()) const { return detach(where); }
+  Tensor tensor_data(SourceLocation where = SourceLocation::current()) const { return detach(where); }
+
+  // Other memory for this tensor, by what is no write into it (engine/set_data.cc). Whoever saved the tensor for a
+  // backward gets Error(version_mismatch). Recorded functions run eagerly from there.
+  /// This tensor becomes one of the type, layout and memory of `other`; history, .grad and hooks stay. Errors:
+  /// bad_argument for a view, for a type that an existing .grad does not have, or for another type where there is a
+  /// history; requires_grad_forbidden for integers in a tensor that requires a gradient.
+  void set_data(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
+  /// Row-major with these sizes, on its own memory where that is large enough, else on new memory with the old elements
+  /// in front and zeros behind. Errors: requires_grad_forbidden for a tensor that requires a gradient;
+  /// bad_argument for negative sizes, or where others share memory that is too small.
+  const Tensor& resize_(const Shape& size, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& resize_as_(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
+
+  // Factories (ops/creation.h) with the dtype and device of this tensor, or with others.
+  Tensor new_empty(const Shape& size, SourceLocation where = SourceLocation::current()) const;
+  Tensor new_empty(const Shape& size, const TensorOptions& options,
+                   SourceLocation where = SourceLocation::current()) const;
+  Tensor new_full(const Shape& size, Scalar fill_value,
+                  SourceLocation where = SourceLocation::current()) const;
+  Tensor new_full(const Shape& size, Scalar fill_value, const TensorOptions& options,
+                  SourceLocation where = SourceLocation::current()) const;
+  Tensor new_ones(const Shape& size, SourceLocation where = SourceLocation::current()) const;
+  Tensor new_ones(const Shape& size, const TensorOptions& options,
+                  SourceLocation where = SourceLocation::current()) const;
+  Tensor new_zeros(const Shape& size, SourceLocation where = SourceLocation::current()) const;
+  Tensor new_zeros(const Shape& size, const TensorOptions& options,
+                   SourceLocation where = SourceLocation::current()) const;
+  /// "[f32[2,3] cpu]" to stderr.
+  void print() const;
   /// This tensor where `condition` holds, else `other`.
   Tensor where(const Tensor& condition, const Operand& other,
                SourceLocation where = SourceLocation::current()) const;
@@ -255,7 +393,9 @@ class Tensor {
   const Record* gradient_record(std::string_view op, SourceLocation where) const;
   void check_has_data(std::string_view op, SourceLocation where) const;
   Tensor on_host(std::string_view op, SourceLocation where) const;
+  Tensor to_options(const TensorOptions& options, bool copy, SourceLocation where) const;
   void check_dtype(ScalarType wanted, SourceLocation where) const;
+  void check_accessible(int dims, SourceLocation where) const;
   HookHandle add_hook(std::function<Tensor(const Tensor&)> hook, SourceLocation where) const;
   HookHandle add_post_accumulate_hook(std::function<void(const Tensor&)> hook, SourceLocation where) const;
   HookHandle add_accumulate_prehook(std::function<Tensors(const Tensors&)> hook, SourceLocation where) const;
@@ -265,11 +405,38 @@ class Tensor {
   RefPtr<TensorImpl> impl_;
 };
 
+/// What mutable_grad() gives: the gradient, which may be undefined, and the tensor to which an assigned one belongs. For
+/// use within one expression.
+class MutableGrad : public Tensor {
+ public:
+  MutableGrad(const Tensor& owner, SourceLocation where)
+      : Tensor(owner.grad(where)), owner_(owner), where_(where) {}
+  void operator=(const Tensor& grad) && { owner_.set_grad(grad, where_); }
+  void operator=(const MutableGrad& grad) && { owner_.set_grad(grad, where_); }
+  void reset() { owner_.set_grad({}, where_); }
+
+ private:
+  Tensor owner_;
+  SourceLocation where_;
+};
+inline MutableGrad Tensor::mutable_grad(SourceLocation where) const { return {*this, where}; }
+
+/// A tensor of one bool that may be a condition: if (equal(a, b)). Read so, its value is item<bool>(), which recorded
+/// code has not.
+class Condition : public Tensor {
+ public:
+  Condition() = default;
+  explicit Condition(Tensor answer) : Tensor(std::move(answer)) {}
+  operator bool() const { return item<bool>(); }
+  friend bool operator!(const Condition& condition) { return !condition.item<bool>(); }
+};
+
 /// "f32[2,3] cpu", "undefined".
 std::string describe(const Tensor& tensor);
 /// Values as PyTorch prints them, shortened beyond 1,000 elements.
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+std::ostream& operator<<(std::ostream& out, ScalarType dtype);  // "float32"
 
 /// A parameter that accepts a tensor or a number, and the caller's line (see engine/location.h).
 class Operand {
@@ -283,6 +450,9 @@ class Operand {
   Operand(int v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : scalar_(v), where_{file, line} {}
   Operand(bool v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : scalar_(v), where_{file, line} {}
+  template <OtherInteger T>
+  Operand(T v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : scalar_(v), where_{file, line} {}
   Operand(Scalar v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : scalar_(v), where_{file, line} {}

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <new>
 #include <numeric>
+#include <optional>
 
 #include "engine/error.h"
 #include "io/atomic_file.h"
@@ -21,34 +22,47 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr std::string_view kZip("PK\3\4", 4);  // how a file of torch.save begins
 
 }  // namespace
 
-// A regular file open for reading.
+// What a reader reads.
 class SafetensorsReader::Input {
  public:
-  explicit Input(const std::string& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe must not block
+  explicit Input(const std::string& path) : path_(path) {}
+  Input(const Input&) = delete;
+  virtual ~Input() = default;
+  const std::string& path() const { return path_; }
+  virtual size_t size() const = 0;
+  virtual void read(void* destination, size_t size, size_t at) const = 0;
+
+ private:
+  const std::string path_;
+};
+
+// A regular file open for reading.
+class SafetensorsReader::FileInput final : public Input {
+ public:
+  explicit FileInput(const std::string& path)
+      : Input(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe must not block
     if (fd_ < 0) fail("open");
   }
-  Input(const Input&) = delete;
-  ~Input() { ::close(fd_); }
-  const std::string& path() const { return path_; }
+  ~FileInput() override { ::close(fd_); }
 
-  size_t size() const {
+  size_t size() const override {
     struct stat status;
     if (::fstat(fd_, &status) != 0) fail("read");
-    if (!S_ISREG(status.st_mode)) throw FileError(path_ + ": cannot read: not a regular file");
+    if (!S_ISREG(status.st_mode)) throw FileError(path() + ": cannot read: not a regular file");
     return static_cast<size_t>(status.st_size);
   }
 
-  void read(void* destination, size_t size, size_t at) const {
+  void read(void* destination, size_t size, size_t at) const override {
     char* next = static_cast<char*>(destination);
     while (size > 0) {
       const ssize_t count = ::pread(fd_, next, size, static_cast<off_t>(at));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) fail("read");
-      if (count == 0) throw FileError(path_ + ": the file shrank while it was read");
+      if (count == 0) throw FileError(path() + ": the file shrank while it was read");
       next += count;
       at += static_cast<size_t>(count);
       size -= static_cast<size_t>(count);
@@ -57,11 +71,22 @@ class SafetensorsReader::Input {
 
  private:
   [[noreturn]] void fail(const char* action) const {
-    throw FileError(path_ + ": cannot " + action + ": " + std::strerror(errno));
+    throw FileError(path() + ": cannot " + action + ": " + std::strerror(errno));
   }
 
-  const std::string path_;
   int fd_;
+};
+
+class SafetensorsReader::MemoryInput final : public Input {
+ public:
+  MemoryInput(std::span<const std::byte> bytes, const std::string& name) : Input(name), bytes_(bytes) {}
+  size_t size() const override { return bytes_.size(); }
+  void read(void* destination, size_t size, size_t at) const override {
+    if (size > 0) std::memcpy(destination, bytes_.data() + at, size);
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
 };
 
 namespace {
@@ -83,13 +108,25 @@ void check_bools(const std::string& path, const TensorEntry& entry, std::span<co
 
 }  // namespace
 
-SafetensorsReader::SafetensorsReader(const std::string& path) {
-  if (path.find('\0') != std::string::npos) throw FileError("cannot read: the path has a NUL byte");
-  input_ = std::make_unique<Input>(path);
+SafetensorsReader::SafetensorsReader(const std::string& path)
+    : SafetensorsReader([&] {
+        if (path.find('\0') != std::string::npos) throw FileError("cannot read: the path has a NUL byte");
+        return std::make_unique<FileInput>(path);
+      }()) {}
+
+SafetensorsReader::SafetensorsReader(std::span<const std::byte> file, const std::string& name)
+    : SafetensorsReader(std::make_unique<MemoryInput>(file, name)) {}
+
+SafetensorsReader::SafetensorsReader(std::unique_ptr<Input> input) : input_(std::move(input)) {
+  const std::string& path = input_->path();
   const size_t file_size = input_->size();
   uint64_t header_size = 0;
   if (file_size < sizeof header_size) throw FileError(path + ": too short for a safetensors file");
   input_->read(&header_size, sizeof header_size, 0);
+  if (std::memcmp(&header_size, kZip.data(), kZip.size()) == 0)
+    throw FileError(path +
+                    ": a file of PyTorch's torch.save, which is not read here. Hint: in Python, "
+                    "safetensors.torch.save_file writes one that is");
   const size_t rest = file_size - sizeof header_size;
   if (header_size > kMaxHeaderBytes || header_size > rest) {
     throw FileError(path + ": not a safetensors file: the header would have " + std::to_string(header_size) +
@@ -127,7 +164,7 @@ const TensorEntry* SafetensorsFile::find(std::string_view name) const {
   return &entries()[*place];
 }
 
-void write_safetensors(const std::string& path, std::span<const TensorSource> tensors,
+void write_safetensors(const ByteSink& sink, const std::string& path, std::span<const TensorSource> tensors,
                        const SafetensorsMetadata& metadata) {
   std::vector<const TensorSource*> ordered;
   for (const TensorSource& tensor : tensors) ordered.push_back(&tensor);
@@ -146,12 +183,22 @@ void write_safetensors(const std::string& path, std::span<const TensorSource> te
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > kMaxHeaderBytes) throw FileError(path + ": cannot write: the header is above 100 MB");
 
-  AtomicFile file(path);
   const uint64_t header_size = text.size();
-  file.write(&header_size, sizeof header_size);
-  file.write(text.data(), text.size());
-  for (size_t i = 0; i < ordered.size(); ++i) file.write(ordered[i]->data, header.entries[i].nbytes);
-  file.commit();
+  sink(&header_size, sizeof header_size);
+  sink(text.data(), text.size());
+  for (size_t i = 0; i < ordered.size(); ++i) sink(ordered[i]->data, header.entries[i].nbytes);
+}
+
+void write_safetensors(const std::string& path, std::span<const TensorSource> tensors,
+                       const SafetensorsMetadata& metadata) {
+  std::optional<AtomicFile> file;  // opened when the header is known to be right
+  write_safetensors(
+      [&](const void* data, size_t size) {
+        if (!file) file.emplace(path);
+        file->write(data, size);
+      },
+      path, tensors, metadata);
+  file->commit();
 }
 
 }  // namespace retrograd

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,8 +28,11 @@ namespace retrograd::inline v0 {
 /// An open file: its header has been checked, its data are on the disk.
 class SafetensorsReader {
  public:
-  /// Reads the header. Throws FileError if the file cannot be read or breaks a rule of the format.
+  /// Reads the header. Throws FileError if the file cannot be read or breaks a rule of the format; for a file of
+  /// PyTorch's torch.save with a hint.
   explicit SafetensorsReader(const std::string& path);
+  /// The same of bytes in memory, which outlive the reader. `name` stands for the path in errors.
+  SafetensorsReader(std::span<const std::byte> file, const std::string& name);
   ~SafetensorsReader();
   SafetensorsReader(const SafetensorsReader&) = delete;
 
@@ -45,6 +49,10 @@ class SafetensorsReader {
  private:
   friend class SafetensorsFile;
   class Input;
+  class FileInput;
+  class MemoryInput;
+
+  explicit SafetensorsReader(std::unique_ptr<Input> input);
 
   std::unique_ptr<Input> input_;
   SafetensorsHeader header_;
@@ -88,6 +96,13 @@ struct TensorSource {
 /// one exception: the new file is in place, but flushing its directory failed.) Equal arguments give equal
 /// bytes.
 void write_safetensors(const std::string& path, std::span<const TensorSource> tensors,
+                       const SafetensorsMetadata& metadata = {});
+
+/// Takes the next bytes of a file.
+using ByteSink = std::function<void(const void* data, size_t size)>;
+
+/// Gives the bytes of the same file to `sink`. `name` stands for the path in errors.
+void write_safetensors(const ByteSink& sink, const std::string& name, std::span<const TensorSource> tensors,
                        const SafetensorsMetadata& metadata = {});
 
 }  // namespace retrograd

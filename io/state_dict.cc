@@ -1,6 +1,10 @@
 // See io/state_dict.h.
 #include "io/state_dict.h"
 
+#include <istream>
+#include <iterator>
+#include <ostream>
+
 #include <fmt/format.h>
 
 #include "engine/emitter.h"
@@ -9,8 +13,11 @@
 
 namespace retrograd::inline v0 {
 
-void save(const StateDict& state, const std::string& path, const SafetensorsMetadata& metadata,
-          SourceLocation where) {
+namespace {
+
+// Calls write() with the tensors as a file has them: on the CPU, without gaps.
+void with_sources(const StateDict& state, SourceLocation where,
+                  const std::function<void(std::span<const TensorSource>)>& write) {
   NoGradGuard no_grad;
   Tensors dense;  // keeps copies of strided tensors, and of those on other devices, until they are written
   std::vector<TensorSource> sources;
@@ -20,11 +27,10 @@ void save(const StateDict& state, const std::string& path, const SafetensorsMeta
     dense.push_back(contiguous(Operand(tensor.cpu(where), where)));
     sources.push_back({name, tensor.dtype(), tensor.sizes(), dense.back().raw_data(where)});
   }
-  write_safetensors(path, sources, metadata);
+  write(sources);
 }
 
-StateDict load(const std::string& path, SafetensorsMetadata* metadata) {
-  SafetensorsReader file(path);
+StateDict read(SafetensorsReader& file, const std::string& path, SafetensorsMetadata* metadata) {
   StateDict state;
   for (const TensorEntry& entry : file.entries()) {
     if (entry.shape.size() > static_cast<size_t>(kMaxRank))
@@ -36,6 +42,42 @@ StateDict load(const std::string& path, SafetensorsMetadata* metadata) {
   }
   if (metadata) *metadata = file.metadata();
   return state;
+}
+
+}  // namespace
+
+void save(const StateDict& state, const std::string& path, const SafetensorsMetadata& metadata,
+          SourceLocation where) {
+  with_sources(state, where, [&](auto sources) { write_safetensors(path, sources, metadata); });
+}
+
+void save(const StateDict& state, const ByteSink& sink, const SafetensorsMetadata& metadata,
+          SourceLocation where) {
+  with_sources(state, where, [&](auto sources) { write_safetensors(sink, "the data", sources, metadata); });
+}
+
+void save(const StateDict& state, std::ostream& out, const SafetensorsMetadata& metadata,
+          SourceLocation where) {
+  const ByteSink sink = [&](const void* data, size_t size) {
+    if (!out.write(static_cast<const char*>(data), static_cast<std::streamsize>(size)))
+      throw FileError("the stream: cannot write");
+  };
+  save(state, sink, metadata, where);
+}
+
+StateDict load(const std::string& path, SafetensorsMetadata* metadata) {
+  SafetensorsReader file(path);
+  return read(file, path, metadata);
+}
+
+StateDict load(std::span<const std::byte> bytes, SafetensorsMetadata* metadata) {
+  SafetensorsReader file(bytes, "the data");
+  return read(file, "the data", metadata);
+}
+
+StateDict load(std::istream& in, SafetensorsMetadata* metadata) {
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  return load(std::as_bytes(std::span(bytes)), metadata);
 }
 
 }  // namespace retrograd

@@ -59,7 +59,7 @@ class Substitution {
   std::vector<std::pair<Tensor*, Tensor>> own_;  // as they were
 };
 
-// A layer's forward takes an Operand, which would report this file.
+// A forward takes an Operand, which would report this file.
 template <class T>
 decltype(auto) located(const T& input, SourceLocation where) {
   if constexpr (std::is_base_of_v<Tensor, T>)
@@ -70,16 +70,14 @@ decltype(auto) located(const T& input, SourceLocation where) {
 
 }  // namespace detail
 
-/// module.forward(inputs...) with `values` in place of its parameters. Shapes and dtypes may differ from the
-/// parameters': the module's ops check them. Error(bad_argument) for a name that the module does not have, another
-/// number of tensors in order, or an undefined tensor.
+/// Calls the module, with its hooks, with `values` in place of its parameters. Shapes and dtypes may differ from the
+/// parameters': the module's ops check them. A tensor with several names is replaced under all of them.
+/// Error(bad_argument) for a name that the module does not have, another number of tensors in order, an undefined
+/// tensor, two values for one tensor, or a tensor that was registered as a handle (Module::register_parameter).
 template <class M, class... Inputs>
-decltype(auto) functional_call(M& module, const ParameterValues& values, Inputs&&... inputs) {
+auto functional_call(M& module, const ParameterValues& values, const Inputs&... inputs) {
   const detail::Substitution substitution(module, values);
-  if constexpr (requires { module.forward(detail::located(inputs, values.where())...); })
-    return module.forward(detail::located(inputs, values.where())...);
-  else
-    return module.forward(std::forward<Inputs>(inputs)...);
+  return M::call(module, detail::located(inputs, values.where())...);
 }
 
 }  // namespace retrograd::nn

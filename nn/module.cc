@@ -1,7 +1,8 @@
-// See nn/module.h.
+// See nn/module.h. What concerns the values of a module is in nn/module_values.cc, its text in nn/module_print.cc.
 #include "nn/module.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -38,25 +39,44 @@ Buffer& Buffer::operator=(const Tensor& value) {
   return *this;
 }
 
-Module::Module(Module* parent, std::string name) {
+Module::Module() : state_(std::make_shared<detail::ModuleState>(this)) {}
+
+Module::Module(std::string name) : Module() { state_->name = std::move(name); }
+
+Module::Module(Module* parent, std::string name) : Module() {
   if (!parent) return;
   parent->check_name(name);
-  parent->children_.emplace_back(std::move(name), this);
+  parent->children_.push_back({std::move(name), this});
   parent_ = parent;
 }
 
-Module::~Module() {
-  for (const auto& [name, child] : children_) child->parent_ = nullptr;
-  if (parent_) std::erase_if(parent_->children_, [&](const auto& child) { return child.second == this; });
+Module::Module(const Module& other)
+    : std::enable_shared_from_this<Module>(),
+      members_(other.members_),
+      children_(other.children_),
+      state_(std::make_shared<detail::ModuleState>(this, other.state_->name, other.state_->is_training)) {
+  const auto is_declared = [](const auto& member) { return !member; };
+  if (std::ranges::any_of(members_, is_declared, &Member::handle) ||
+      std::ranges::any_of(children_, is_declared, &Child::shared))
+    throw Error(Category::unsupported,
+                other.name() + ": it has members that were declared in it, so it is not copied like a value. Hint: clone()");
 }
+
+Module::~Module() {
+  state_->module = nullptr;
+  for (const Child& child : children_)
+    if (!child.shared) child.module->parent_ = nullptr;
+  if (parent_) std::erase_if(parent_->children_, [&](const Child& child) { return child.module == this; });
+}
+
+// ---- Registration
 
 void Module::check_name(std::string_view name) const {
   if (name.empty() || name.find('.') != name.npos)
     throw Error(
         Category::bad_argument,
         fmt::format("Module: \"{}\" is not a name for a member: it must not be empty or have a dot", name));
-  if (std::ranges::count(members_, name, &Member::name) ||
-      std::ranges::any_of(children_, [&](const auto& child) { return child.first == name; }))
+  if (std::ranges::count(members_, name, &Member::name) || std::ranges::count(children_, name, &Child::name))
     throw Error(Category::bad_argument, fmt::format("Module: there is a member \"{}\" already", name));
 }
 
@@ -65,132 +85,197 @@ void Module::add(std::string name, Tensor& member, Kind kind) {
   members_.push_back({std::move(name), &member, kind});
 }
 
-void Module::collect(const std::string& prefix, Members& out) const {
-  for (const Member& m : members_) out.push_back({prefix + m.name, m.tensor, m.kind});
-  for (const auto& [name, child] : children_) child->collect(prefix + name + ".", out);
+Tensor& Module::add_handle(std::string name, Tensor tensor, Kind kind) {
+  check_name(name);
+  const auto handle = std::make_shared<Tensor>(std::move(tensor));
+  members_.push_back({std::move(name), handle.get(), kind, handle});
+  return *handle;
 }
 
-Module::Members Module::members() const {
+Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
+  if (tensor.defined()) {
+    if (!tensor.is_leaf())
+      throw Error(Category::bad_argument,
+                  fmt::format("register_parameter: \"{}\" was computed with a gradient. Hint: detach() it", name));
+    tensor.requires_grad_(requires_grad);
+  }
+  return add_handle(std::move(name), std::move(tensor), Kind::parameter);
+}
+
+Tensor& Module::register_buffer(std::string name, Tensor tensor, bool persistent) {
+  return add_handle(std::move(name), std::move(tensor), persistent ? Kind::buffer : Kind::unsaved);
+}
+
+void Module::check_child(const std::shared_ptr<Module>& module) const {
+  if (!module) throw Error(Category::bad_argument, "Module: there is no module in the pointer that is registered");
+  for (const Place& place : module->places())
+    if (place.module.get() == this)
+      throw Error(Category::bad_argument, "Module: a module would be part of itself");
+}
+
+void Module::add_child(std::string name, std::shared_ptr<Module> module) {
+  check_name(name);
+  check_child(module);
+  Module* const child = module.get();
+  children_.push_back({std::move(name), child, std::move(module)});
+}
+
+std::vector<Module::Child>::iterator Module::find_child(const std::string& name) {
+  const auto at = std::ranges::find(children_, name, &Child::name);
+  if (at == children_.end())
+    throw Error(Category::bad_argument, fmt::format("Module: there is no child \"{}\"", name));
+  return at;
+}
+
+void Module::replace_child(const std::string& name, std::shared_ptr<Module> module) {
+  const auto at = find_child(name);
+  check_child(module);
+  if (!at->shared) at->module->parent_ = nullptr;
+  at->module = module.get();
+  at->shared = std::move(module);
+}
+
+void Module::unregister_module(const std::string& name) {
+  const auto at = find_child(name);
+  if (!at->shared) at->module->parent_ = nullptr;
+  children_.erase(at);
+}
+
+void Module::unregister_tensor(const std::string& name) {
+  if (!std::erase_if(members_, [&](const Member& m) { return m.name == name; }))
+    throw Error(Category::bad_argument, fmt::format("Module: there is no tensor \"{}\"", name));
+}
+
+void Module::unregister_all() {
+  while (!children_.empty()) unregister_module(children_.back().name);
+  members_.clear();
+}
+
+RemovableHandle Module::add_hook(HookKind kind, detail::HookFunction f, bool prepend) {
+  return {state_, state_->add(kind, std::move(f), prepend)};
+}
+
+// ---- The tree
+
+std::shared_ptr<Module> Module::pointer() const {
+  Module* const self = const_cast<Module*>(this);  // of libtorch's interface, as in const members that give children
+  const std::shared_ptr<Module> shared = self->weak_from_this().lock();
+  return shared ? shared : std::shared_ptr<Module>(shared, self);
+}
+
+std::vector<Module::Place> Module::places(bool recurse) const {
+  std::vector<Place> found, open{{"", pointer()}};
+  while (!open.empty()) {
+    const Place place = std::move(open.back());
+    open.pop_back();
+    found.push_back(place);
+    if (!recurse) break;
+    const std::string prefix = place.name.empty() ? "" : place.name + ".";
+    const std::vector<Child>& children = place.module->children_;
+    for (auto child = children.rbegin(); child != children.rend(); ++child)
+      open.push_back({prefix + child->name,
+                      child->shared ? child->shared : std::shared_ptr<Module>(place.module, child->module)});
+  }
+  return found;
+}
+
+Module::Members Module::members(bool recurse) const {
   Members all;
-  collect("", all);
+  for (const Place& place : places(recurse))
+    for (const Member& m : place.module->members_)
+      if (m.tensor->defined())
+        all.push_back({place.name.empty() ? m.name : place.name + "." + m.name, m.tensor, m.kind, m.handle});
   return all;
 }
 
-std::vector<NamedTensor> Module::named(bool (*is_wanted)(Kind)) const {
-  std::vector<NamedTensor> all;
-  for (Member& m : members())
-    if (is_wanted(m.kind)) all.push_back({std::move(m.name), *m.tensor});
+OrderedDict<std::string, Tensor> Module::named(bool (*is_wanted)(Kind), bool recurse) const {
+  OrderedDict<std::string, Tensor> all;
+  std::unordered_set<const TensorImpl*> seen;
+  for (Member& m : members(recurse))
+    if (is_wanted(m.kind) && seen.insert(m.tensor->get()).second) all.insert(std::move(m.name), *m.tensor);
   return all;
 }
 
-std::vector<NamedTensor> Module::named_parameters() const {
-  return named([](Kind kind) { return kind == Kind::parameter; });
+OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
+  return named([](Kind kind) { return kind == Kind::parameter; }, recurse);
 }
-std::vector<NamedTensor> Module::named_buffers() const {
-  return named([](Kind kind) { return kind != Kind::parameter; });
+OrderedDict<std::string, Tensor> Module::named_buffers(bool recurse) const {
+  return named([](Kind kind) { return kind != Kind::parameter; }, recurse);
 }
-std::vector<NamedTensor> Module::in_state() const {
-  return named([](Kind kind) { return kind != Kind::unsaved; });
-}
-
-namespace {
-
-Tensors tensors_of(std::vector<NamedTensor> named) {
-  Tensors all;
-  for (NamedTensor& t : named) all.push_back(std::move(t.tensor));
-  return all;
-}
-
-}  // namespace
-
-Tensors Module::parameters() const { return tensors_of(named_parameters()); }
-Tensors Module::buffers() const { return tensors_of(named_buffers()); }
+Tensors Module::parameters(bool recurse) const { return named_parameters(recurse).values(); }
+Tensors Module::buffers(bool recurse) const { return named_buffers(recurse).values(); }
 
 int64_t Module::parameter_count() const {
   int64_t count = 0;
-  for (const NamedTensor& p : named_parameters()) count += p.tensor.numel();
+  for (const Tensor& p : parameters()) count += p.numel();
   return count;
 }
 
+OrderedDict<std::string, std::shared_ptr<Module>> Module::named_modules(const std::string& name_prefix,
+                                                                        bool include_self) const {
+  OrderedDict<std::string, std::shared_ptr<Module>> all;
+  std::unordered_set<const Module*> seen;
+  for (Place& place : places()) {
+    if (!seen.insert(place.module.get()).second || (!include_self && place.module.get() == this)) continue;
+    const bool has_both = !name_prefix.empty() && !place.name.empty();
+    all.insert(name_prefix + (has_both ? "." : "") + place.name, std::move(place.module));
+  }
+  return all;
+}
+void Module::each_module(
+    const std::string& name_prefix,
+    const std::function<void(const std::string&, const std::shared_ptr<Module>&)>& f) const {
+  for (const auto& item : named_modules(name_prefix)) f(item.key(), item.value());
+}
+std::vector<std::shared_ptr<Module>> Module::modules(bool include_self) const {
+  return named_modules("", include_self).values();
+}
+
+OrderedDict<std::string, std::shared_ptr<Module>> Module::named_children() const {
+  OrderedDict<std::string, std::shared_ptr<Module>> all;
+  for (const Child& child : children_)
+    all.insert(child.name, child.shared ? child.shared : std::shared_ptr<Module>(pointer(), child.module));
+  return all;
+}
+std::vector<std::shared_ptr<Module>> Module::children() const { return named_children().values(); }
+
+// ---- Modes
+
 // A destroyed module is not queried again.
-bool Module::is_training() const {
-  if (FunctionRecording* function = recorded_function())
+template <class T>
+void Module::depends_on(T detail::ModuleState::*field, std::string_view what) const {
+  if (FunctionRecording* const function = recorded_function())
     function->depends_on(
-        [now = std::weak_ptr(training_), was = *training_] {
-          const std::shared_ptr<bool> training = now.lock();
-          return !training || *training == was;
+        [now = std::weak_ptr<const detail::ModuleState>(state_), field, was = (*state_).*field] {
+          const std::shared_ptr<const detail::ModuleState> state = now.lock();
+          return !state || (*state).*field == was;
         },
-        "a module was switched between training and use");
-  return *training_;
+        what);
+}
+template void Module::depends_on(uint64_t detail::ModuleState::*, std::string_view) const;
+
+bool Module::is_training() const {
+  depends_on(&detail::ModuleState::is_training, "a module was switched between training and use");
+  return state_->is_training;
 }
 
 void Module::train(bool on) {
-  *training_ = on;
-  for (const auto& [name, child] : children_) child->train(on);
+  state_->is_training = on;
+  for (const Child& child : children_) child.module->train(on);
+}
+
+void Module::requires_grad_(bool on) {
+  for (const Tensor& p : parameters()) p.requires_grad_(on);
 }
 
 void Module::zero_grad(bool set_to_none) {
   NoGradGuard no_grad;
-  for (const NamedTensor& p : named_parameters()) {
+  for (const Tensor& p : parameters()) {
     if (set_to_none)
-      p.tensor.set_grad({});
-    else if (p.tensor.grad().defined())
-      p.tensor.grad().zero_();
+      p.set_grad({});
+    else if (p.grad().defined())
+      p.grad().zero_();
   }
-}
-
-void Module::to(Device device, SourceLocation where) {
-  convert([&](const Tensor& x) { return x.to(device, where); }, where);
-}
-
-void Module::to(ScalarType dtype, SourceLocation where) {
-  if (!is_floating(dtype))
-    fail(Category::dtype_mismatch, "Module::to",
-         fmt::format("parameters have gradients, and {} is not a floating dtype", name(dtype)), where);
-  convert([&](const Tensor& x) { return is_floating(x.dtype()) ? x.to(dtype, where) : x; }, where);
-}
-
-void Module::convert(const std::function<Tensor(const Tensor&)>& convert, SourceLocation where) {
-  NoGradGuard no_grad;
-  struct Converted {
-    Tensor member, value, grad;
-  };
-  std::vector<Converted> all;
-  for (const Member& m : members()) {
-    const Tensor grad = m.tensor->grad();
-    all.push_back({*m.tensor, convert(m.tensor->detach()), grad.defined() ? convert(grad) : grad});
-  }
-  for (const auto& [member, value, grad] : all) {
-    member.impl().alias(value.impl());
-    if (grad.defined()) member.set_grad(grad, where);
-  }
-}
-
-StateDict Module::state_dict() const {
-  StateDict state;
-  for (const NamedTensor& t : in_state()) state.emplace(t.name, t.tensor.detach());
-  return state;
-}
-
-void Module::load_state_dict(const StateDict& state, bool strict, SourceLocation where) {
-  const std::vector<NamedTensor> own = in_state();
-  const auto refuse = [&](Category category, const std::string& text) {
-    fail(category, "load_state_dict", text, where);
-  };
-  for (const NamedTensor& p : own) {
-    const auto it = state.find(p.name);
-    if (it == state.end()) refuse(Category::bad_argument, fmt::format("the state has no \"{}\"", p.name));
-    if (it->second.sizes() != p.tensor.sizes())
-      refuse(Category::shape_mismatch,
-             fmt::format("{} for \"{}\", which is {}", describe(it->second), p.name, describe(p.tensor)));
-  }
-  if (strict)
-    for (const auto& [name, tensor] : state)
-      if (std::none_of(own.begin(), own.end(), [&](const NamedTensor& p) { return p.name == name; }))
-        refuse(Category::bad_argument,
-               fmt::format("the module has no \"{}\". Hint: strict = false passes over it", name));
-  NoGradGuard no_grad;
-  for (const NamedTensor& p : own) p.tensor.copy_(state.find(p.name)->second);
 }
 
 }  // namespace retrograd::nn

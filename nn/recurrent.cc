@@ -8,6 +8,7 @@
 
 #include "nn/functional.h"
 #include "nn/init.h"
+#include "nn/recurrent_steps.h"
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
 #include "ops/comparison.h"
@@ -153,10 +154,6 @@ void Recurrent::check_state(const Tensor& x, bool batch_first, const Tensors& st
 
 namespace {
 
-Tensor added_biases(const Recurrent::Weights& w) {
-  return w.bias_ih.defined() ? w.bias_ih + w.bias_hh : Tensor();
-}
-
 Tensors state_of(const Tensor& h) { return h.defined() ? Tensors{h} : Tensors(); }
 Tensors state_of(const LSTM::State& state, SourceLocation where) {
   if (state.h.defined() != state.c.defined())
@@ -170,6 +167,10 @@ HiddenRecurrent::Output HiddenRecurrent::forward(Operand input, const Tensor& h_
   CallScope scope(input.where());
   Result result = run(input, state_of(h_0));
   return {result.output, result.state[0]};
+}
+
+HiddenRecurrent::Output HiddenRecurrent::operator()(Operand input, const Tensor& h_0) const {
+  return call(*this, input, h_0);
 }
 
 HiddenRecurrent::PackedOutput HiddenRecurrent::forward_with_packed_input(const PackedSequence& input,
@@ -191,9 +192,7 @@ RNN::RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOption
 }
 
 Tensors RNN::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
-  const Weights& w = layer.weights;
-  return {ops::rnn(linear(x, w.weight_ih, added_biases(w)), w.weight_hh, before[0], layer.lengths, is_relu_,
-                   layer.reverse)};
+  return {detail::rnn_steps(x, layer.weights, before[0], layer.lengths, is_relu_, layer.reverse)};
 }
 
 LSTM::LSTM(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMOptions o, SourceLocation where)
@@ -208,6 +207,8 @@ LSTM::Output LSTM::forward(Operand input, const State& state) const {
   return {result.output, {result.state[0], result.state[1]}};
 }
 
+LSTM::Output LSTM::operator()(Operand input, const State& state) const { return call(*this, input, state); }
+
 LSTM::PackedOutput LSTM::forward_with_packed_input(const PackedSequence& input, const State& state,
                                                    SourceLocation where) const {
   CallScope scope(where);
@@ -216,12 +217,9 @@ LSTM::PackedOutput LSTM::forward_with_packed_input(const PackedSequence& input, 
 }
 
 Tensors LSTM::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
-  const Weights& w = layer.weights;
-  const Tensor sums = linear(x, w.weight_ih, added_biases(w));
-  if (w.weight_hr.defined()) return projected_steps(sums, before, layer);
-  const ops::SequenceStates all =
-      ops::lstm(sums, w.weight_hh, {before[0], before[1]}, layer.lengths, layer.reverse);
-  return {all.h, all.c};
+  if (layer.weights.weight_hr.defined())
+    return projected_steps(detail::input_sums(x, layer.weights), before, layer);
+  return detail::lstm_steps(x, layer.weights, before, layer.lengths, layer.reverse);
 }
 
 // A projection R of h is part of the recurrent weight, U (R h) = (U R) h: the op computes the states that are projected
@@ -254,17 +252,8 @@ GRU::GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOption
           {"GRU", 3, 1, in, hidden, o.num_layers, 0, o.bias, o.batch_first, o.bidirectional, o.dropout},
           where) {}
 
-// The biases of n stay apart, since r multiplies one of them only.
 Tensors GRU::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
-  const Weights& w = layer.weights;
-  Tensor input_bias, bias_n;
-  if (w.bias_ih.defined()) {
-    const Dim hidden = w.weight_hh.sym_size(1);
-    bias_n = narrow(w.bias_hh, 0, 2 * hidden, hidden);
-    input_bias = w.bias_ih + cat({narrow(w.bias_hh, 0, 0, 2 * hidden), zeros_like(bias_n)});
-  }
-  return {ops::gru(linear(x, w.weight_ih, input_bias), w.weight_hh, bias_n, before[0], layer.lengths,
-                   layer.reverse)};
+  return {detail::gru_steps(x, layer.weights, before[0], layer.lengths, layer.reverse)};
 }
 
 }  // namespace retrograd::nn

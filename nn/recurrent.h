@@ -63,6 +63,10 @@ class Recurrent : public Module {
     Tensor weight_ih, weight_hh, bias_ih, bias_hh, weight_hr;
   };
   Weights weights(int64_t layer, bool reverse = false) const;
+  /// All of them, in the order of registration.
+  Tensors all_weights() const { return parameters(); }
+  /// Does nothing: the layers need no joined copy of their parameters.
+  void flatten_parameters() const {}
 
  protected:
   struct Config {
@@ -125,7 +129,7 @@ class HiddenRecurrent : public Recurrent {
   Output forward(Operand input, const Tensor& h_0 = {}) const;
   PackedOutput forward_with_packed_input(const PackedSequence& input, const Tensor& h_0 = {},
                                          SourceLocation where = SourceLocation::current()) const;
-  Output operator()(Operand input, const Tensor& h_0 = {}) const { return forward(input, h_0); }
+  Output operator()(Operand input, const Tensor& h_0 = {}) const;
 
  protected:
   using Recurrent::Recurrent;
@@ -163,7 +167,7 @@ class LSTM : public Recurrent {
   Output forward(Operand input, const State& state = {}) const;
   PackedOutput forward_with_packed_input(const PackedSequence& input, const State& state = {},
                                          SourceLocation where = SourceLocation::current()) const;
-  Output operator()(Operand input, const State& state = {}) const { return forward(input, state); }
+  Output operator()(Operand input, const State& state = {}) const;
 
  private:
   Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;

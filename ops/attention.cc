@@ -279,25 +279,30 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, ops::AttentionAt
   return out;
 }
 
-// A row with all keys masked gives zeros, and no gradient: its scores are replaced by 0, and its weights too (PyTorch:
-// _safe_softmax).
-Tensor masked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, double dropout_p,
-              Scalar scale) {
-  const Tensor products = mul(matmul(q, transpose(k, -2, -1)), scale);
-  const Tensor scores = mask.dtype() == kBool ? where(mask, products, kMinusInfinity) : products + mask;
-  const Tensor empty_rows = all(eq(scores, kMinusInfinity), -1, true);
-  const Tensor weights = where(empty_rows, 0.0, softmax(where(empty_rows, 0.0, scores), -1));
-  return matmul(dropout_p == 0 ? weights : dropout(weights, dropout_p), v);
+// The mask that is_causal stands for; without it none.
+Tensor mask_of(const Tensor& q, const Tensor& k, bool is_causal) {
+  if (!is_causal) return {};
+  const Shape &rows = q.impl().shape(), &columns = k.impl().shape();
+  return tril(ones({rows[rows.rank() - 2], columns[columns.rank() - 2]}, {kBool, q.device()}));
 }
 
-// The mask that is_causal stands for, or one that masks nothing.
-Tensor mask_of(const Tensor& q, const Tensor& k, bool is_causal) {
-  const Shape &rows = q.impl().shape(), &columns = k.impl().shape();
-  const Tensor all = ones({rows[rows.rank() - 2], columns[columns.rank() - 2]}, {kBool, q.device()});
-  return is_causal ? tril(all) : all;
+// A row with all keys masked gives zeros, and no gradient: its scores are replaced by 0, and its weights too (PyTorch:
+// _safe_softmax).
+Tensor masked_softmax(const Tensor& products, const Tensor& mask) {
+  const Tensor scores = mask.dtype() == kBool ? where(mask, products, kMinusInfinity) : products + mask;
+  const Tensor empty_rows = all(eq(scores, kMinusInfinity), -1, true);
+  return where(empty_rows, 0.0, softmax(where(empty_rows, 0.0, scores), -1));
 }
 
 }  // namespace
+
+AttentionOutput ops::attention_and_weights(const Tensor& q, const Tensor& k, const Tensor& v,
+                                           const Tensor& mask, double dropout_p, Scalar scale) {
+  const Tensor products = mul(matmul(q, transpose(k, -2, -1)), scale);
+  Tensor weights = mask.defined() ? masked_softmax(products, mask) : softmax(products, -1);
+  if (dropout_p != 0) weights = dropout(weights, dropout_p);
+  return {matmul(weights, v), weights};
+}
 
 Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
@@ -309,7 +314,9 @@ Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tens
   const double width = static_cast<double>(q.impl().shape().back().value());
   const Scalar factor = scale ? *scale : Scalar(1 / std::sqrt(width));
   if (mask.defined() || dropout_p != 0)
-    return masked(q, k, v, mask.defined() ? mask : mask_of(q, k, is_causal), dropout_p, factor);
+    return ops::attention_and_weights(q, k, v, mask.defined() ? mask : mask_of(q, k, is_causal), dropout_p,
+                                      factor)
+        .output;
   return fused(q, k, v, {is_causal, factor});
 }
 

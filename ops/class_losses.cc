@@ -171,7 +171,7 @@ using ops::Averaging;
 class ClassReduction {
  public:
   ClassReduction(Operand x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                 std::string_view reduction, std::string_view op)
+                 LossReduction reduction, std::string_view op)
       : x_(x), target_(target), weight_(weight), averaging_(ops::parse_reduction(reduction, op, x.where())) {
     const int rank = x.tensor().impl().rank();
     if (rank == 0) fail(Category::bad_dim, op, "the input has no dim of classes", x.where());
@@ -255,8 +255,8 @@ Tensor per_sample(Operand x, const Tensor& target, ops::ClassLossAttrs attrs) {
 
 }  // namespace
 
-Tensor cross_entropy(Operand input, const Tensor& wanted, const Tensor& class_weight,
-                     std::string_view reduction, int64_t ignore_index, Scalar label_smoothing) {
+Tensor cross_entropy(Operand input, const Tensor& wanted, const Tensor& class_weight, LossReduction reduction,
+                     int64_t ignore_index, Scalar label_smoothing) {
   const NamedCall call("cross_entropy", input.where());
   const ops::AutocastFunction cast(CastPolicy::float32, {&input.tensor(), &wanted, &class_weight});
   const Tensor logits = cast(input), target = cast(wanted), weight = cast(class_weight);
@@ -271,7 +271,7 @@ Tensor cross_entropy(Operand input, const Tensor& wanted, const Tensor& class_we
   return r.weighted(per_sample(x, target, r.attrs()));
 }
 
-Tensor nll_loss(Operand input, const Tensor& target, const Tensor& class_weight, std::string_view reduction,
+Tensor nll_loss(Operand input, const Tensor& target, const Tensor& class_weight, LossReduction reduction,
                 int64_t ignore_index) {
   const NamedCall call("nll_loss", input.where());
   const ops::AutocastFunction cast(CastPolicy::float32, {&input.tensor(), &class_weight});

@@ -29,9 +29,19 @@ void check_type(const Shape& size, ScalarType dtype, std::string_view op, Source
 }
 
 Tensor finish(Tensor t, const TensorOptions& options, SourceLocation where) {
-  if (!(t.device() == options.device)) t = to(Operand(t, where), options.device);
-  if (options.requires_grad) t.requires_grad_(true, where);
+  if (!(t.device() == options.device())) t = to(Operand(t, where), options.device());
+  if (options.requires_grad()) t.requires_grad_(true, where);
   return t;
+}
+
+// The dtype of a tensor of such numbers.
+ScalarType dtype_of(Scalar value) {
+  switch (value.kind()) {
+    case Number::Kind::Bool: return kBool;
+    case Number::Kind::Int: return kInt64;
+    case Number::Kind::Float: break;
+  }
+  return get_default_dtype();
 }
 
 template <class T>
@@ -47,9 +57,9 @@ T converted(int64_t v) {
 }
 
 Tensor fresh(const Shape& size, const TensorOptions& options, std::string_view op, SourceLocation where) {
-  check_type(size, options.dtype, op, where);
+  check_type(size, options.dtype(), op, where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
-  cell->set_type(options.dtype, kCPU, size);
+  cell->set_type(options.dtype(), kCPU, size);
   cell->allocate();
   return Tensor(std::move(cell));
 }
@@ -58,40 +68,36 @@ Tensor fresh(const Shape& size, const TensorOptions& options, std::string_view o
 
 Tensor full(const Shape& size, Scalar value, TensorOptions options, SourceLocation where) {
   const NamedCall call("full", where);
-  check_type(size, options.dtype, "full", where);
-  return finish(ops::emit<ops::Full>({}, {size, value, options.dtype, options.device}, where), options,
+  options = options.or_else(dtype_of(value));
+  check_type(size, options.dtype(), "full", where);
+  return finish(ops::emit<ops::Full>({}, {size, value, options.dtype(), options.device()}, where), options,
                 where);
 }
 
 Tensor full(const Shape& size, Scalar value, SourceLocation where) {
-  switch (value.kind()) {
-    case Number::Kind::Bool: return full(size, value, {kBool}, where);
-    case Number::Kind::Int: return full(size, value, {kInt64}, where);
-    case Number::Kind::Float: break;
-  }
   return full(size, value, TensorOptions(), where);
 }
 
 Tensor zeros(const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("zeros", where);
-  return full(size, 0, options, where);
+  return full(size, 0, options.dtype(options.dtype()), where);
 }
 Tensor ones(const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("ones", where);
-  return full(size, 1, options, where);
+  return full(size, 1, options.dtype(options.dtype()), where);
 }
 Tensor scalar_tensor(Scalar value, TensorOptions options, SourceLocation where) {
   const NamedCall call("scalar_tensor", where);
-  return full({}, value, options, where);
+  return full({}, value, options.dtype(options.dtype()), where);
 }
 
 Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("empty", where);
-  if (options.dtype == kBool) return zeros(size, options, where);  // not every byte is a bool
-  check_type(size, options.dtype, "empty", where);
+  if (options.dtype() == kBool) return zeros(size, options, where);  // not every byte is a bool
+  check_type(size, options.dtype(), "empty", where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
-  cell->set_type(options.dtype, options.device, size);
-  executor_of(options.device).allocate(*cell);
+  cell->set_type(options.dtype(), options.device(), size);
+  executor_of(options.device()).allocate(*cell);
   return finish(Tensor(std::move(cell)), options, where);
 }
 
@@ -104,7 +110,7 @@ Tensor tensor_of(const std::vector<From>& values, const Shape& size, TensorOptio
   if (static_cast<int64_t>(values.size()) != t.numel())
     fail(Category::shape_mismatch, "tensor",
          fmt::format("{} values for a tensor of shape {}", values.size(), to_string(size)), where);
-  dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
+  dispatch(options.dtype(), [&]<class T>(std::type_identity<T>) {
     std::transform(values.begin(), values.end(), static_cast<T*>(t.raw_data(where)),
                    [](From v) { return converted<T>(v); });
   });
@@ -122,7 +128,7 @@ Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOption
 template <std::same_as<int64_t> T>
 Tensor tensor(const std::vector<T>& values, const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("tensor", where);
-  return tensor_of(values, size, options, where);
+  return tensor_of(values, size, options.or_else(kInt64), where);
 }
 template Tensor tensor(const std::vector<int64_t>&, const Shape&, TensorOptions, SourceLocation);
 
@@ -133,7 +139,7 @@ template <class F>
 Tensor sequence(int64_t n, const TensorOptions& options, std::string_view op, SourceLocation where,
                 const F& value) {
   Tensor t = fresh({n}, options, op, where);
-  dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
+  dispatch(options.dtype(), [&]<class T>(std::type_identity<T>) {
     T* to = static_cast<T*>(t.raw_data(where));
     for (int64_t i = 0; i < n; ++i) to[i] = converted<T>(value(i));
   });
@@ -190,10 +196,10 @@ Tensor count_integers(int64_t n, int64_t from, int64_t by, const TensorOptions& 
   const int64_t last = n > 0 ? from + by * (n - 1) : from;
   const bool is_narrow =
       std::min(from, last) >= least && std::max(from, last) <= most && by >= least && by <= most;
-  if (options.dtype != kInt64 && !(options.dtype == kFloat32 && is_narrow))
+  if (options.dtype() != kInt64 && !(options.dtype() == kFloat32 && is_narrow))
     return sequence(n, options, "arange", where, [&](int64_t i) { return from + by * i; });
   Tensor t = fresh({n}, options, "arange", where);
-  if (options.dtype == kInt64)
+  if (options.dtype() == kInt64)
     count_up(static_cast<int64_t*>(t.raw_data(where)), n, from, by);
   else
     count_up(static_cast<float*>(t.raw_data(where)), n, static_cast<int32_t>(from), static_cast<int32_t>(by));
@@ -232,8 +238,8 @@ double linear_point(double start, double end, int64_t steps, int64_t i) {
 
 void check_space(std::string_view op, int64_t steps, const TensorOptions& options, SourceLocation where) {
   if (steps < 0) fail(Category::bad_argument, op, fmt::format("{} steps", steps), where);
-  if (options.dtype == kBool || is_float8(options.dtype))
-    fail(Category::dtype_mismatch, op, fmt::format("it is not defined for {}", name(options.dtype)), where);
+  if (options.dtype() == kBool || is_float8(options.dtype()))
+    fail(Category::dtype_mismatch, op, fmt::format("it is not defined for {}", name(options.dtype())), where);
 }
 
 // The entries of a matrix on one side of a diagonal, including the diagonal. The rows from `begin` to before `end` have
@@ -265,12 +271,12 @@ Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool upper, co
   constexpr int64_t kMost = int64_t{1} << 48;
   if (row < 0 || col < 0 || row > kMost || col > kMost)
     fail(Category::bad_argument, op, fmt::format("a size is negative or too large: {}, {}", row, col), where);
-  if (options.dtype != kInt64 && options.dtype != kInt32)
-    fail(Category::dtype_mismatch, op, fmt::format("it is not defined for {}", name(options.dtype)), where);
+  if (options.dtype() != kInt64 && options.dtype() != kInt32)
+    fail(Category::dtype_mismatch, op, fmt::format("it is not defined for {}", name(options.dtype())), where);
   const Triangle triangle(row, col, offset, upper);
   const int64_t n = triangle.count();
   Tensor t = fresh({2, n}, options, op, where);
-  dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
+  dispatch(options.dtype(), [&]<class T>(std::type_identity<T>) {
     T *rows = static_cast<T*>(t.raw_data(where)), *columns = rows + n;
     for (int64_t r = triangle.begin; r < triangle.end; ++r)
       for (int64_t c = triangle.first(r); c < triangle.last(r); ++c) {
@@ -291,11 +297,11 @@ Dim as_dim(Scalar s) { return s.is_symbolic() ? Dim::symbol(s.id()) : Dim(s.to_i
 Tensor counted_up(Scalar start, Scalar end, int64_t step, const TensorOptions& options,
                   SourceLocation where) {
   const Dim n = (as_dim(end) - as_dim(start) + (step - 1)) / step;
-  const Tensor one = ones({n}, {kInt64, options.device}, where);
+  const Tensor one = ones({n}, {kInt64, options.device()}, where);
   const Tensor count = cumsum(Operand(one, where), 0);
   const Tensor from_one = mul(Operand(count, where), Operand(Scalar(step), where));
   const Tensor at = add(Operand(from_one, where), Operand(start - Scalar(step), where));
-  return finish(to(Operand(at, where), options.dtype), options, where);
+  return finish(to(Operand(at, where), options.dtype()), options, where);
 }
 
 bool are_symbolic(Scalar start, Scalar end, Scalar step) {
@@ -309,17 +315,22 @@ Tensor arange(Scalar start, Scalar end, Scalar step, std::optional<TensorOptions
               SourceLocation where) {
   const NamedCall call("arange", where);
   const bool floating = start.is_floating() || end.is_floating() || step.is_floating();
-  const TensorOptions o = options.value_or(floating ? get_default_dtype() : kInt64);
+  const TensorOptions o = options.value_or(TensorOptions()).or_else(floating ? get_default_dtype() : kInt64);
   if (!floating && are_symbolic(start, end, step)) return counted_up(start, end, step.to_int(), o, where);
   const int64_t n = count_steps(start, end, step, floating, where);
   if (!floating) return count_integers(n, start.to_int(), step.to_int(), o, where);
   const double from = start.to_double(), by = step.to_double();
-  if (o.dtype == kFloat32) {
+  if (o.dtype() == kFloat32) {
     Tensor t = fresh({n}, o, "arange", where);
     fill_line(static_cast<float*>(t.raw_data(where)), n, from, by, 0);
     return finish(std::move(t), o, where);
   }
   return sequence(n, o, "arange", where, [&](int64_t i) { return from + by * static_cast<double>(i); });
+}
+
+Tensor arange(Scalar start, Scalar end, TensorOptions options, SourceLocation where) {
+  const NamedCall call("arange", where);
+  return arange(start, end, 1, options, where);
 }
 
 Tensor arange(Scalar end, std::optional<TensorOptions> options, SourceLocation where) {
@@ -331,7 +342,7 @@ Tensor linspace(Scalar start, Scalar end, int64_t steps, TensorOptions options, 
   const NamedCall call("linspace", where);
   check_space("linspace", steps, options, where);
   const double from = start.to_double(), to = end.to_double();
-  if (options.dtype == kFloat32 && steps > 1) return linspace_floats(from, to, steps, options, where);
+  if (options.dtype() == kFloat32 && steps > 1) return linspace_floats(from, to, steps, options, where);
   return sequence(steps, options, "linspace", where,
                   [&](int64_t i) { return linear_point(from, to, steps, i); });
 }
@@ -347,18 +358,18 @@ Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, TensorOpti
 
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, TensorOptions options, SourceLocation where) {
   const NamedCall call("tril_indices", where);
-  return triangle_indices(row, col, offset, false, options, where);
+  return triangle_indices(row, col, offset, false, options.or_else(kInt64), where);
 }
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, TensorOptions options, SourceLocation where) {
   const NamedCall call("triu_indices", where);
-  return triangle_indices(row, col, offset, true, options, where);
+  return triangle_indices(row, col, offset, true, options.or_else(kInt64), where);
 }
 
 Tensor eye(Dim n, std::optional<Dim> m, TensorOptions options, SourceLocation where) {
   const NamedCall call("eye", where);
   const Shape size{n, m.value_or(n)};
-  check_type(size, options.dtype, "eye", where);
-  const Tensor diagonal = ones({size[0] < size[1] ? size[0] : size[1]}, {options.dtype}, where);
+  check_type(size, options.dtype(), "eye", where);
+  const Tensor diagonal = ones({size[0] < size[1] ? size[0] : size[1]}, {options.dtype()}, where);
   return finish(ops::emit<ops::Transposed<ops::Diagonal>>({diagonal.get()}, {{0, 0, 1}, size}, where),
                 options, where);
 }
@@ -366,35 +377,41 @@ Tensor eye(Dim n, std::optional<Dim> m, TensorOptions options, SourceLocation wh
 Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*release)(void*), void* context,
                  SourceLocation where) {
   const NamedCall call("from_blob", where);
-  check_type(size, options.dtype, "from_blob", where);
+  check_type(size, options.dtype(), "from_blob", where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
-  cell->set_type(options.dtype, options.device, size);
+  cell->set_type(options.dtype(), options.device(), size);
   contiguous_strides(size, cell->mutable_strides());
   const int64_t bytes =
-      Dim::checked_mul(size.numel().value(), static_cast<int64_t>(element_size(options.dtype)));
+      Dim::checked_mul(size.numel().value(), static_cast<int64_t>(element_size(options.dtype())));
   cell->set_storage(Storage::wrap(data, bytes, release, context));
   return finish(Tensor(std::move(cell)), options, where);
 }
 
-Tensor full_like(Operand input, Scalar value) {
+namespace {
+TensorOptions like(const Operand& input, const TensorOptions& options) {
+  const TensorImpl& cell = input.tensor().impl();
+  return options.or_else({cell.dtype(), cell.device()});
+}
+}  // namespace
+
+Tensor full_like(Operand input, Scalar value, TensorOptions options) {
   const NamedCall call("full_like", input.where());
-  const TensorType type = input.tensor().impl().type();
-  return full(type.shape, value, {type.dtype, type.device}, input.where());
+  return full(input.tensor().impl().shape(), value, like(input, options), input.where());
 }
 
-Tensor zeros_like(Operand input) {
+Tensor zeros_like(Operand input, TensorOptions options) {
   const NamedCall call("zeros_like", input.where());
-  return full_like(input, 0);
-}
-Tensor ones_like(Operand input) {
-  const NamedCall call("ones_like", input.where());
-  return full_like(input, 1);
+  return full_like(input, 0, options);
 }
 
-Tensor empty_like(Operand input) {
+Tensor ones_like(Operand input, TensorOptions options) {
+  const NamedCall call("ones_like", input.where());
+  return full_like(input, 1, options);
+}
+
+Tensor empty_like(Operand input, TensorOptions options) {
   const NamedCall call("empty_like", input.where());
-  const TensorType type = input.tensor().impl().type();
-  return empty(type.shape, {type.dtype, type.device}, input.where());
+  return empty(input.tensor().impl().shape(), like(input, options), input.where());
 }
 
 Tensor zeros_of(const TensorType& type, SourceLocation where) {

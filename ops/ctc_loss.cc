@@ -119,7 +119,7 @@ void CtcLossBackward::jvp(TangentContext& c) {
 }  // namespace ops
 
 Tensor ctc_loss(Operand log_probs, const Tensor& targets, const Tensor& input_lengths,
-                const Tensor& target_lengths, int64_t blank, std::string_view reduction, bool zero_infinity) {
+                const Tensor& target_lengths, int64_t blank, LossReduction reduction, bool zero_infinity) {
   constexpr std::string_view op = "ctc_loss";
   const NamedCall call(op, log_probs.where());
   const SourceLocation where = log_probs.where();

@@ -10,6 +10,7 @@
 // Limit: third derivatives by log_probs are refused.
 #pragma once
 
+#include "ops/loss_options.h"
 #include "ops/op.h"
 
 #pragma GCC visibility push(default)
@@ -70,7 +71,7 @@ using CtcOps = OpList<CtcLoss, CtcLossBackward>;
 /// Errors: bad_dim, shape_mismatch, dtype_mismatch, index_out_of_range (a class), bad_argument (blank, a length, no
 /// element).
 Tensor ctc_loss(Operand log_probs, const Tensor& targets, const Tensor& input_lengths,
-                const Tensor& target_lengths, int64_t blank = 0, std::string_view reduction = "mean",
+                const Tensor& target_lengths, int64_t blank = 0, LossReduction reduction = "mean",
                 bool zero_infinity = false);
 
 }  // namespace retrograd

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "ops/linalg.h"
+#include "ops/named_tensors.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
@@ -74,17 +75,13 @@ using FactorizationOps = OpList<Qr, PivotedLu, PivotOrder>;
 
 namespace linalg {
 
-struct QrResult {
-  Tensor Q, R;
-};
+RG_NAMED_PAIR(QrResult, Q, R);
 /// A = Q R of (..., m, n), with k = min(m, n): Q (..., m, k) with orthonormal columns, R (..., k, n) upper triangular;
 /// "complete": k = m; "r": R alone, and a Q without elements. Error(bad_argument) for another mode. No gradient for
 /// "complete" with m > n: Error(unsupported) in the backward.
 QrResult qr(Operand A, std::string_view mode = "reduced");
 
-struct LuFactorResult {
-  Tensor LU, pivots;
-};
+RG_NAMED_PAIR(LuFactorResult, LU, pivots);
 /// P A = L U of (..., m, n), with rows exchanged for the largest element of each column: U on and above the diagonal of
 /// LU (..., m, n), L without its ones below it. Row i was exchanged with row pivots[i] - 1: int32 (..., min(m, n)).
 /// Error(singular_matrix), which names the batch entry, if U's diagonal has a zero.

@@ -61,17 +61,17 @@ Tensor isclose(Operand input, Operand other, double rtol, double atol, bool equa
   return ops::emit<ops::IsClose>({p.operands[0], p.operands[1]}, {rtol, atol, equal_nan}, input.where());
 }
 
-Tensor allclose(Operand input, Operand other, double rtol, double atol, bool equal_nan) {
+Condition allclose(Operand input, Operand other, double rtol, double atol, bool equal_nan) {
   const NamedCall call("allclose", input.where());
-  return all(isclose(input, other, rtol, atol, equal_nan));
+  return Condition(all(isclose(input, other, rtol, atol, equal_nan)));
 }
 
-Tensor equal(Operand input, Operand other) {
+Condition equal(Operand input, Operand other) {
   const NamedCall call("equal", input.where());
   check_same_dtype(input, other, "equal");
   const TensorImpl &a = input.tensor().impl(), &b = other.tensor().impl();
-  if (!(a.shape() == b.shape())) return full({}, false, {kBool, a.device()}, input.where());
-  return all(eq(input, other));
+  if (!(a.shape() == b.shape())) return Condition(full({}, false, {kBool, a.device()}, input.where()));
+  return Condition(all(eq(input, other)));
 }
 
 }  // namespace retrograd

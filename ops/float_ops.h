@@ -211,10 +211,11 @@ Tensor ldexp(Operand input, Operand other);
 /// broadcast. Error(dtype_mismatch) for different dtypes, Error(bad_argument) for a negative tolerance.
 Tensor isclose(Operand input, Operand other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 /// Whether all elements are close, as a bool tensor without dims: a traced function may not read it.
-Tensor allclose(Operand input, Operand other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+Condition allclose(Operand input, Operand other, double rtol = 1e-5, double atol = 1e-8,
+                   bool equal_nan = false);
 /// Whether shapes and all elements are equal, as a bool tensor without dims. NaN equals nothing. Error(dtype_mismatch)
 /// for different dtypes.
-Tensor equal(Operand input, Operand other);
+Condition equal(Operand input, Operand other);
 
 }  // namespace retrograd
 #pragma GCC visibility pop

@@ -57,6 +57,7 @@ struct TensorImpl;
 struct Tensor {
   TensorImpl* get() const;
 };
+struct Condition;
 using Tensors = std::initializer_list<Tensor>;
 struct Operand {
   Operand(const Tensor&) {}

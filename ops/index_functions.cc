@@ -42,10 +42,10 @@ Tensor index_fill(Operand x, int64_t dim, const Tensor& index, Operand value) {
   const Tensor filler = value.is_scalar() ? scalar_tensor(value.scalar(), {dtype, device}, where)
                                           : to(Operand(to(value, dtype), where), device);
   // Which entries are filled, along the dim.
-  Shape line(shape_of(into.tensor));
-  const Dim n = line[into.dim];
-  for (int i = 0; i < line.rank(); ++i)
-    if (i != into.dim) line[i] = 1;
+  const Dim n = shape_of(into.tensor)[into.dim];
+  Shape line;
+  line.resize(shape_of(into.tensor).rank());
+  line[into.dim] = n;
   const Tensor nowhere = repeated_zero({kBool, device, {n}}, where);
   const Tensor marks = index_copy(Operand(nowhere, where), 0, ops::wrapped(given, n, where),
                                   ones_of({kBool, device, shape_of(given)}, where));

@@ -47,7 +47,7 @@ Tensor stirling(const Tensor& target) {
 }  // namespace
 
 Tensor poisson_nll_loss(Operand input, const Tensor& target, bool log_input, bool full, Scalar eps,
-                        std::string_view reduction) {
+                        LossReduction reduction) {
   const NamedCall call("poisson_nll_loss", input.where());
   const auto averaging = parse_reduction(reduction, "poisson_nll_loss", input.where());
   const LossOperands wide({&input.tensor(), &target});
@@ -81,7 +81,7 @@ Tensor spread_variance(Operand input, const Tensor& var) {
 }  // namespace
 
 Tensor gaussian_nll_loss(Operand input, const Tensor& target, const Tensor& var, bool full, Scalar eps,
-                         std::string_view reduction) {
+                         LossReduction reduction) {
   constexpr std::string_view op = "gaussian_nll_loss";
   const NamedCall call(op, input.where());
   const auto averaging = parse_reduction(reduction, op, input.where());

@@ -4,6 +4,7 @@
 // The losses are made of other ops, computed in float32 for 16 bits and rounded once, after the reduction.
 #pragma once
 
+#include "ops/loss_options.h"
 #include "ops/op.h"
 
 #pragma GCC visibility push(default)
@@ -43,12 +44,12 @@ void check_range(Operand x, const CheckRange::Attrs& range);
 /// eps). `full` adds Stirling's approximation of log(target!), target log(target) - target + log(2 pi target) / 2,
 /// where target > 1.
 Tensor poisson_nll_loss(Operand input, const Tensor& target, bool log_input = true, bool full = false,
-                        Scalar eps = 1e-8, std::string_view reduction = "mean");
+                        Scalar eps = 1e-8, LossReduction reduction = "mean");
 /// (log(v) + (input - target)^2 / v) / 2 for v = max(var, eps), through which the gradient passes to var unchanged;
 /// `full` adds log(2 pi) / 2. var has the input's shape, or this without its last dim, or with one size replaced by 1:
 /// Error(bad_argument) for others and for negative entries.
 Tensor gaussian_nll_loss(Operand input, const Tensor& target, const Tensor& var, bool full = false,
-                         Scalar eps = 1e-6, std::string_view reduction = "mean");
+                         Scalar eps = 1e-6, LossReduction reduction = "mean");
 
 }  // namespace retrograd
 #pragma GCC visibility pop

@@ -15,6 +15,7 @@
 // (fewer than two dims), shape_mismatch (not square, or sizes that do not fit), dtype_mismatch.
 #pragma once
 
+#include "ops/named_tensors.h"
 #include "ops/op.h"
 
 #pragma GCC visibility push(default)
@@ -173,9 +174,7 @@ using LinalgOps = OpList<LuFactor, LuSolve, LuDet, LuSlogdet, Cofactor, Cofactor
 Tensor inverse(Operand input);
 /// (..., n, n) -> (...).
 Tensor det(Operand input);
-struct SlogdetResult {
-  Tensor sign, logabsdet;
-};
+RG_NAMED_PAIR(SlogdetResult, sign, logabsdet);
 /// Sign (-1, 0, 1; no gradient) and log |det|, -inf for a singular matrix.
 SlogdetResult slogdet(Operand input);
 /// log det; nan where det is negative.

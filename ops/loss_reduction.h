@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/loss_options.h"
 #include "ops/reduce.h"
 
 namespace retrograd::inline v0::ops {
@@ -10,7 +11,8 @@ namespace retrograd::inline v0::ops {
 enum class Averaging : uint8_t { none, sum, mean };
 
 /// Error(bad_argument) for a name other than "none", "sum" and "mean".
-inline Averaging parse_reduction(std::string_view name, std::string_view op, SourceLocation where) {
+inline Averaging parse_reduction(LossReduction reduction, std::string_view op, SourceLocation where) {
+  const std::string_view name = reduction.name();
   if (name == "none") return Averaging::none;
   if (name == "sum") return Averaging::sum;
   if (name == "mean") return Averaging::mean;

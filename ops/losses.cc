@@ -64,19 +64,19 @@ Tensor difference(Operand x, const Tensor& target) {
 
 }  // namespace
 
-Tensor mse_loss(Operand x, const Tensor& target, std::string_view reduction) {
+Tensor mse_loss(Operand x, const Tensor& target, LossReduction reduction) {
   const NamedCall call("mse_loss", x.where());
   const auto averaging = parse_reduction(reduction, "mse_loss", x.where());
   return reduce_loss(in_wider_dtype(ops::Function<ops::SquaredDifference>(), x, target), averaging);
 }
 
-Tensor l1_loss(Operand x, const Tensor& target, std::string_view reduction) {
+Tensor l1_loss(Operand x, const Tensor& target, LossReduction reduction) {
   const NamedCall call("l1_loss", x.where());
   const auto averaging = parse_reduction(reduction, "l1_loss", x.where());
   return reduce_loss(abs(difference(x, target)), averaging);
 }
 
-Tensor smooth_l1_loss(Operand x, const Tensor& target, std::string_view reduction, Scalar beta) {
+Tensor smooth_l1_loss(Operand x, const Tensor& target, LossReduction reduction, Scalar beta) {
   const NamedCall call("smooth_l1_loss", x.where());
   const auto averaging = parse_reduction(reduction, "smooth_l1_loss", x.where());
   if (beta < Scalar(0))
@@ -87,7 +87,7 @@ Tensor smooth_l1_loss(Operand x, const Tensor& target, std::string_view reductio
   return reduce_loss(ops::emit<ops::SmoothL1>({d.get()}, {beta}, x.where()), averaging);
 }
 
-Tensor huber_loss(Operand x, const Tensor& target, std::string_view reduction, Scalar delta) {
+Tensor huber_loss(Operand x, const Tensor& target, LossReduction reduction, Scalar delta) {
   const NamedCall call("huber_loss", x.where());
   const auto averaging = parse_reduction(reduction, "huber_loss", x.where());
   if (delta <= Scalar(0))
@@ -97,8 +97,7 @@ Tensor huber_loss(Operand x, const Tensor& target, std::string_view reduction, S
   return reduce_loss(ops::emit<ops::Huber>({d.get()}, {delta}, x.where()), averaging);
 }
 
-Tensor binary_cross_entropy(Operand x, const Tensor& target, const Tensor& weight,
-                            std::string_view reduction) {
+Tensor binary_cross_entropy(Operand x, const Tensor& target, const Tensor& weight, LossReduction reduction) {
   const NamedCall call("binary_cross_entropy", x.where());
   const auto averaging = parse_reduction(reduction, "binary_cross_entropy", x.where());
   check_same_shape(x, target, "binary_cross_entropy");
@@ -113,7 +112,7 @@ Tensor binary_cross_entropy(Operand x, const Tensor& target, const Tensor& weigh
 }
 
 Tensor binary_cross_entropy_with_logits(Operand x, const Tensor& target, const Tensor& weight,
-                                        const Tensor& pos_weight, std::string_view reduction) {
+                                        const Tensor& pos_weight, LossReduction reduction) {
   const NamedCall call("binary_cross_entropy_with_logits", x.where());
   const auto averaging = parse_reduction(reduction, "binary_cross_entropy_with_logits", x.where());
   check_same_shape(x, target, "binary_cross_entropy_with_logits");
@@ -125,10 +124,10 @@ Tensor binary_cross_entropy_with_logits(Operand x, const Tensor& target, const T
 }
 
 // The logarithm of a zero target is not taken.
-Tensor kl_div(Operand x, const Tensor& target, std::string_view reduction, bool log_target) {
+Tensor kl_div(Operand x, const Tensor& target, LossReduction reduction, bool log_target) {
   const NamedCall call("kl_div", x.where());
-  const bool by_batch = reduction == "batchmean", has_batch = x.tensor().dim() > 0;
-  const auto averaging = parse_reduction(by_batch ? "sum" : reduction, "kl_div", x.where());
+  const bool by_batch = reduction.name() == "batchmean", has_batch = x.tensor().dim() > 0;
+  const auto averaging = parse_reduction(by_batch ? LossReduction::Sum : reduction, "kl_div", x.where());
   const ops::AutocastFunction cast(CastPolicy::float32, {&x.tensor(), &target});
   const Tensor input = cast(x), wanted = cast(target);
   Tensor loss;

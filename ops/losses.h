@@ -13,6 +13,7 @@
 #pragma once
 
 #include "ops/elementwise.h"
+#include "ops/loss_options.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
@@ -220,36 +221,34 @@ using LossOps = OpList<Huber, SmoothL1, BinaryCrossEntropy, BceWithLogits, BceWi
 /// ignore_index are ignored. label_smoothing in [0, 1] mixes the target with the uniform distribution. Errors:
 /// dtype_mismatch, shape_mismatch, index_out_of_range, bad_argument.
 Tensor cross_entropy(Operand input, const Tensor& target, const Tensor& weight = {},
-                     std::string_view reduction = "mean", int64_t ignore_index = -100,
+                     LossReduction reduction = "mean", int64_t ignore_index = -100,
                      Scalar label_smoothing = 0.0);
 /// The same for log-probabilities, with class indices.
 Tensor nll_loss(Operand input, const Tensor& target, const Tensor& weight = {},
-                std::string_view reduction = "mean", int64_t ignore_index = -100);
+                LossReduction reduction = "mean", int64_t ignore_index = -100);
 // ignore_index comes after reduction; a 0 there would be a null pointer.
 Tensor cross_entropy(Operand, const Tensor& target, const Tensor& weight, int64_t reduction,
                      std::string_view = {}) = delete;
 Tensor nll_loss(Operand, const Tensor& target, const Tensor& weight, int64_t reduction,
                 std::string_view = {}) = delete;
 /// (input - target)^2 and |input - target|.
-Tensor mse_loss(Operand input, const Tensor& target, std::string_view reduction = "mean");
-Tensor l1_loss(Operand input, const Tensor& target, std::string_view reduction = "mean");
+Tensor mse_loss(Operand input, const Tensor& target, LossReduction reduction = "mean");
+Tensor l1_loss(Operand input, const Tensor& target, LossReduction reduction = "mean");
 /// d^2 / (2 beta) for |d| < beta, else |d| - beta / 2. Error(bad_argument) for beta < 0.
-Tensor smooth_l1_loss(Operand input, const Tensor& target, std::string_view reduction = "mean",
+Tensor smooth_l1_loss(Operand input, const Tensor& target, LossReduction reduction = "mean",
                       Scalar beta = 1.0);
 /// d^2 / 2 for |d| < delta, else delta (|d| - delta / 2). Error(bad_argument) unless delta > 0.
-Tensor huber_loss(Operand input, const Tensor& target, std::string_view reduction = "mean",
-                  Scalar delta = 1.0);
+Tensor huber_loss(Operand input, const Tensor& target, LossReduction reduction = "mean", Scalar delta = 1.0);
 /// For probabilities, and for logits; `weight` multiplies the elements, `pos_weight` the part of the positive targets.
 /// Target and input have one shape: Error(shape_mismatch). Probabilities and their targets have one dtype, and are in
 /// [0, 1]: Error(dtype_mismatch), Error(bad_argument).
 Tensor binary_cross_entropy(Operand input, const Tensor& target, const Tensor& weight = {},
-                            std::string_view reduction = "mean");
+                            LossReduction reduction = "mean");
 Tensor binary_cross_entropy_with_logits(Operand input, const Tensor& target, const Tensor& weight = {},
-                                        const Tensor& pos_weight = {}, std::string_view reduction = "mean");
+                                        const Tensor& pos_weight = {}, LossReduction reduction = "mean");
 /// target * (log(target) - input), or exp(target) * (target - input) with log_target. "batchmean": the sum
 /// over the first size.
-Tensor kl_div(Operand input, const Tensor& target, std::string_view reduction = "mean",
-              bool log_target = false);
+Tensor kl_div(Operand input, const Tensor& target, LossReduction reduction = "mean", bool log_target = false);
 /// <x1, x2> / (max(|x1|, eps) max(|x2|, eps)) along `dim`.
 Tensor cosine_similarity(Operand x1, const Tensor& x2, int64_t dim = 1, Scalar eps = 1e-8);
 

@@ -36,10 +36,29 @@ void check_ranks(std::string_view op, Operand x, std::initializer_list<const Ten
            x.where());
 }
 
+// Checks of a triplet loss.
+void check_triplet(std::string_view op, Operand anchor, const Tensor& positive, const Tensor& negative,
+                   Scalar margin) {
+  if (margin <= Scalar(0))
+    fail(Category::bad_argument, op, fmt::format("the margin {} is not positive", to_string(margin)),
+         anchor.where());
+  check_ranks(op, anchor, {&positive, &negative});
+}
+
+// d(anchor, positive) and d(anchor, negative); with `swap` d(positive, negative) where that is smaller.
+struct TripletDistances {
+  Tensor near, far;
+};
+TripletDistances triplet_distances(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                   const DistanceFunction& distance, bool swap) {
+  const Tensor far = distance(anchor, negative);
+  return {distance(anchor, positive), swap ? minimum(far, distance(positive, negative)) : far};
+}
+
 }  // namespace
 
 Tensor margin_ranking_loss(Operand input1, const Tensor& input2, const Tensor& target, Scalar margin,
-                           std::string_view reduction) {
+                           LossReduction reduction) {
   const NamedCall call("margin_ranking_loss", input1.where());
   const auto averaging = parse_reduction(reduction, "margin_ranking_loss", input1.where());
   check_ranks("margin_ranking_loss", input1, {&input2, &target});
@@ -48,7 +67,7 @@ Tensor margin_ranking_loss(Operand input1, const Tensor& input2, const Tensor& t
   return wide.reduce(relu(sub(margin, mul(wide(target), difference))), averaging);
 }
 
-Tensor hinge_embedding_loss(Operand input, const Tensor& target, Scalar margin, std::string_view reduction) {
+Tensor hinge_embedding_loss(Operand input, const Tensor& target, Scalar margin, LossReduction reduction) {
   const NamedCall call("hinge_embedding_loss", input.where());
   const auto averaging = parse_reduction(reduction, "hinge_embedding_loss", input.where());
   const LossOperands wide({&input.tensor(), &target});
@@ -75,7 +94,7 @@ void check_cosine(Operand x1, const Tensor& x2, const Tensor& target) {
 }  // namespace
 
 Tensor cosine_embedding_loss(Operand input1, const Tensor& input2, const Tensor& target, Scalar margin,
-                             std::string_view reduction) {
+                             LossReduction reduction) {
   const NamedCall call("cosine_embedding_loss", input1.where());
   const auto averaging = parse_reduction(reduction, "cosine_embedding_loss", input1.where());
   check_cosine(input1, input2, target);
@@ -86,21 +105,33 @@ Tensor cosine_embedding_loss(Operand input1, const Tensor& input2, const Tensor&
 }
 
 Tensor triplet_margin_loss(Operand anchor, const Tensor& positive, const Tensor& negative, Scalar margin,
-                           Scalar p, Scalar eps, bool swap, std::string_view reduction) {
+                           Scalar p, Scalar eps, bool swap, LossReduction reduction) {
   const NamedCall call("triplet_margin_loss", anchor.where());
   const auto averaging = parse_reduction(reduction, "triplet_margin_loss", anchor.where());
-  if (margin <= Scalar(0))
-    fail(Category::bad_argument, "triplet_margin_loss",
-         fmt::format("the margin {} is not positive", to_string(margin)), anchor.where());
-  check_ranks("triplet_margin_loss", anchor, {&positive, &negative});
+  check_triplet("triplet_margin_loss", anchor, positive, negative, margin);
   const LossOperands wide({&anchor.tensor(), &positive, &negative});
-  const Tensor a = wide(anchor), near = wide(positive), far = wide(negative);
   const auto distance = [&](const Tensor& x, const Tensor& y) {
     return pairwise_distance(Operand(x, anchor.where()), y, p, eps);
   };
-  Tensor apart = distance(a, far);
-  if (swap) apart = minimum(apart, distance(near, far));
-  return wide.reduce(relu(add(sub(distance(a, near), apart), margin)), averaging);
+  const auto [near, far] = triplet_distances(wide(anchor), wide(positive), wide(negative), distance, swap);
+  return wide.reduce(relu(add(sub(near, far), margin)), averaging);
+}
+
+Tensor triplet_margin_with_distance_loss(Operand anchor, const Tensor& positive, const Tensor& negative,
+                                         const DistanceFunction& distance_function, Scalar margin, bool swap,
+                                         std::string_view reduction) {
+  const NamedCall call("triplet_margin_with_distance_loss", anchor.where());
+  if (!distance_function)
+    return triplet_margin_loss(anchor, positive, negative, margin, 2.0, 1e-6, swap, reduction);
+  const auto averaging = parse_reduction(reduction, "triplet_margin_with_distance_loss", anchor.where());
+  check_triplet("triplet_margin_with_distance_loss", anchor, positive, negative, margin);
+  const auto distance = [&](const Tensor& x, const Tensor& y) {
+    const CallScope::Suspend users_lines;
+    return distance_function(x, y);
+  };
+  const auto [near, far] = triplet_distances(anchor.tensor(), positive, negative, distance, swap);
+  const LossOperands wide({&near, &far});
+  return wide.reduce(relu(add(sub(wide(near), wide(far)), margin)), averaging);
 }
 
 namespace {
@@ -140,7 +171,7 @@ void check_multi_margin(Operand x, const Tensor& target, Scalar p, const Tensor&
 }  // namespace
 
 Tensor multi_margin_loss(Operand input, const Tensor& target, Scalar p, Scalar margin, const Tensor& weight,
-                         std::string_view reduction) {
+                         LossReduction reduction) {
   const NamedCall call("multi_margin_loss", input.where());
   const auto averaging = parse_reduction(reduction, "multi_margin_loss", input.where());
   const Shape rows = class_rows("multi_margin_loss", input);
@@ -155,7 +186,7 @@ Tensor multi_margin_loss(Operand input, const Tensor& target, Scalar p, Scalar m
   return wide.reduce(reshape_to(loss, target.impl().shape()), averaging);
 }
 
-Tensor multilabel_margin_loss(Operand input, const Tensor& target, std::string_view reduction) {
+Tensor multilabel_margin_loss(Operand input, const Tensor& target, LossReduction reduction) {
   constexpr std::string_view op = "multilabel_margin_loss";
   const NamedCall call(op, input.where());
   const auto averaging = parse_reduction(reduction, op, input.where());
@@ -168,7 +199,7 @@ Tensor multilabel_margin_loss(Operand input, const Tensor& target, std::string_v
   return wide.reduce(shape_of(input).rank() == 2 ? loss : reshape_to(loss, {}), averaging);
 }
 
-Tensor soft_margin_loss(Operand input, const Tensor& target, std::string_view reduction) {
+Tensor soft_margin_loss(Operand input, const Tensor& target, LossReduction reduction) {
   constexpr std::string_view op = "soft_margin_loss";
   const NamedCall call(op, input.where());
   const auto averaging = parse_reduction(reduction, op, input.where());
@@ -185,7 +216,7 @@ Tensor soft_margin_loss(Operand input, const Tensor& target, std::string_view re
 }
 
 Tensor multilabel_soft_margin_loss(Operand input, const Tensor& target, const Tensor& weight,
-                                   std::string_view reduction) {
+                                   LossReduction reduction) {
   constexpr std::string_view op = "multilabel_soft_margin_loss";
   const NamedCall call(op, input.where());
   const auto averaging = parse_reduction(reduction, op, input.where());

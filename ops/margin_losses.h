@@ -7,6 +7,7 @@
 // gradient is linear in g and its second derivative by x is 0.
 #pragma once
 
+#include "ops/loss_options.h"
 #include "ops/op.h"
 
 #pragma GCC visibility push(default)
@@ -53,32 +54,37 @@ using MarginLossOps = OpList<MultilabelMargin, MultilabelMarginBackward>;
 /// max(0, margin - target (input1 - input2)), target 1 or -1. Shapes broadcast but have one number of dims:
 /// Error(shape_mismatch).
 Tensor margin_ranking_loss(Operand input1, const Tensor& input2, const Tensor& target, Scalar margin = 0.0,
-                           std::string_view reduction = "mean");
+                           LossReduction reduction = "mean");
 /// input where target is 1, max(0, margin - input) where it is -1. Shapes broadcast.
 Tensor hinge_embedding_loss(Operand input, const Tensor& target, Scalar margin = 1.0,
-                            std::string_view reduction = "mean");
+                            LossReduction reduction = "mean");
 /// 1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1. Inputs (N, D) with a target (N), or
 /// (D) with one of no dims: Error(bad_dim) otherwise.
 Tensor cosine_embedding_loss(Operand input1, const Tensor& input2, const Tensor& target, Scalar margin = 0.0,
-                             std::string_view reduction = "mean");
+                             LossReduction reduction = "mean");
 /// max(0, margin + d(anchor, positive) - d(anchor, negative)) for d = pairwise_distance; with `swap` the smaller of
 /// d(anchor, negative) and d(positive, negative). Errors: bad_argument unless margin > 0, shape_mismatch.
 Tensor triplet_margin_loss(Operand anchor, const Tensor& positive, const Tensor& negative,
                            Scalar margin = 1.0, Scalar p = 2.0, Scalar eps = 1e-6, bool swap = false,
-                           std::string_view reduction = "mean");
+                           LossReduction reduction = "mean");
+using DistanceFunction = std::function<Tensor(const Tensor&, const Tensor&)>;
+/// The same with any distance of two rows, (N, D) and (N, D) -> (N); pairwise_distance if none is given.
+Tensor triplet_margin_with_distance_loss(Operand anchor, const Tensor& positive, const Tensor& negative,
+                                         const DistanceFunction& distance_function = {}, Scalar margin = 1.0,
+                                         bool swap = false, LossReduction reduction = "mean");
 /// Mean over the classes of weight[target] max(0, margin - input[target] + input[i])^p for i other than the target;
 /// p is 1 or 2. Input (N, C) with target (N) int64, or (C) with a target of one element. Errors: bad_dim,
 /// shape_mismatch, dtype_mismatch, index_out_of_range, bad_argument (p).
 Tensor multi_margin_loss(Operand input, const Tensor& target, Scalar p = 1, Scalar margin = 1.0,
-                         const Tensor& weight = {}, std::string_view reduction = "mean");
+                         const Tensor& weight = {}, LossReduction reduction = "mean");
 /// Mean over the classes of sums of max(0, 1 - input[j] + input[i]) over targets j and other classes i. Input (N, C) or
 /// (C), target int64 of that shape, in which a sample's targets end at the first -1. Errors as above.
-Tensor multilabel_margin_loss(Operand input, const Tensor& target, std::string_view reduction = "mean");
+Tensor multilabel_margin_loss(Operand input, const Tensor& target, LossReduction reduction = "mean");
 /// log(1 + e^(-target input)). The target broadcasts to the input: Error(shape_mismatch).
-Tensor soft_margin_loss(Operand input, const Tensor& target, std::string_view reduction = "mean");
+Tensor soft_margin_loss(Operand input, const Tensor& target, LossReduction reduction = "mean");
 /// Mean over the last dim of weight times the binary cross entropy with logits. Error(bad_dim) without a dim.
 Tensor multilabel_soft_margin_loss(Operand input, const Tensor& target, const Tensor& weight = {},
-                                   std::string_view reduction = "mean");
+                                   LossReduction reduction = "mean");
 
 }  // namespace retrograd
 #pragma GCC visibility pop

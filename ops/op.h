@@ -14,9 +14,9 @@
 //   Bilinear     transpose(c, i, g), bilinear     jvp: the op on (ta, b) plus on (a, tb)
 //   Custom       vjp(c), jvp(c)
 //   None         no_derivative = "reason"
-// For documents: `operands`, the names of the operands ("input, weight"; default x, or a, b, c), and `example`, a call
-// as in the text of a graph ("f32[2,3], i64[4] {dim=0} : f32[4]"), from which docs/ops.md determines dtypes and
-// derivatives. An elementwise op needs no example.
+// For documents and Node::saved_name: `operands`, the names of the operands ("input, weight"; default x, or a, b, c).
+// For documents: `example`, a call as in the text of a graph ("f32[2,3], i64[4] {dim=0} : f32[4]"), from which
+// docs/ops.md determines dtypes and derivatives. An elementwise op needs no example.
 // `optional` gives the operands that may be missing (bit i: operand i). Default: for an op with the attribute `scalar`,
 // the operands that a number may replace, else none.
 // `cast_policy`: what autocast does to its operands (engine/op.h). Default: nothing.
@@ -139,6 +139,7 @@ constexpr OpInfo make_op_info() {
     info.saves = op_detail::saves<Op>;
   op_detail::set_derivative<Op>(info);
   if constexpr (requires { Op::doc; }) info.doc = Op::doc;
+  if constexpr (requires { Op::operands; }) info.operands = Op::operands;
   return info;
 }
 

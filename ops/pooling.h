@@ -8,6 +8,7 @@
 // size: result i of n begins at floor(i * in / n) and ends before ceil((i + 1) * in / n).
 #pragma once
 
+#include "ops/named_tensors.h"
 #include "ops/resampling.h"
 
 #pragma GCC visibility push(default)
@@ -135,9 +136,8 @@ using PoolingOps = OpList<MaxPool, AdaptiveMaxPool, MaxPoolBackward, AvgPool, Av
 
 }  // namespace ops
 
-struct MaxPoolResult {
-  Tensor values, indices;  // indices int64, into the flattened grid
-};
+/// indices: int64, into the flattened grid.
+RG_NAMED_PAIR(MaxPoolResult, values, indices);
 
 // Operands are (C, L), (C, H, W) or (C, D, H, W), or these with a leading batch dim; results have the sizes of the grid
 // replaced. kernel_size, stride, padding and dilation are one number or one for each dim; an empty stride means the

@@ -111,7 +111,7 @@ void check_request(std::string_view op, const Shape& size, const TensorOptions& 
     if (d.hint() < 0)
       fail(Category::bad_argument, op, fmt::format("a size is negative: {}", to_string(size)), where);
   if (!dtype_ok)
-    fail(Category::dtype_mismatch, op, fmt::format("it does not draw {}", name(options.dtype)), where);
+    fail(Category::dtype_mismatch, op, fmt::format("it does not draw {}", name(options.dtype())), where);
 }
 
 void check_integers(std::string_view op, int64_t low, int64_t high, ScalarType dtype, SourceLocation where) {
@@ -149,8 +149,9 @@ namespace {
 template <class Op>
 Tensor draw(std::string_view op, const Shape& size, Scalar a, Scalar b, const TensorOptions& options,
             SourceLocation where) {
-  Tensor result = emit<Op>({}, {size, a, b, options.dtype, reserve_draw(op, where), options.device}, where);
-  if (options.requires_grad) result.requires_grad_(true, where);
+  Tensor result =
+      emit<Op>({}, {size, a, b, options.dtype(), reserve_draw(op, where), options.device()}, where);
+  if (options.requires_grad()) result.requires_grad_(true, where);
   return result;
 }
 
@@ -170,20 +171,21 @@ void draw_into(const Tensor& x, double a, double b, std::string_view op, SourceL
 
 Tensor rand(const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("rand", where);
-  ops::check_request("rand", size, options, ops::is_drawn_floating(options.dtype), where);
+  ops::check_request("rand", size, options, ops::is_drawn_floating(options.dtype()), where);
   return ops::draw<ops::Uniform>("rand", size, 0.0, 1.0, options, where);
 }
 
 Tensor randn(const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("randn", where);
-  ops::check_request("randn", size, options, ops::is_drawn_floating(options.dtype), where);
+  ops::check_request("randn", size, options, ops::is_drawn_floating(options.dtype()), where);
   return ops::draw<ops::Normal>("randn", size, 0.0, 1.0, options, where);
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("randint", where);
-  ops::check_request("randint", size, options, !is_float8(options.dtype), where);
-  ops::check_integers("randint", low, high, options.dtype, where);
+  options = options.or_else(kInt64);
+  ops::check_request("randint", size, options, !is_float8(options.dtype()), where);
+  ops::check_integers("randint", low, high, options.dtype(), where);
   return ops::draw<ops::RandInt>("randint", size, low, high, options, where);
 }
 
@@ -192,24 +194,28 @@ Tensor randint(int64_t high, const Shape& size, TensorOptions options, SourceLoc
   return randint(0, high, size, options, where);
 }
 
-Tensor rand_like(Operand x, std::optional<ScalarType> dtype) {
+namespace {
+TensorOptions like(const Operand& x, const TensorOptions& options) {
+  const TensorImpl& cell = x.tensor().impl();
+  return options.or_else({cell.dtype(), cell.device()});
+}
+}  // namespace
+
+Tensor rand_like(Operand x, TensorOptions options) {
   const NamedCall call("rand_like", x.where());
-  const TensorImpl& like = x.tensor().impl();
-  return rand(like.shape(), {dtype.value_or(like.dtype()), like.device()}, x.where());
+  return rand(x.tensor().impl().shape(), like(x, options), x.where());
 }
-Tensor randn_like(Operand x, std::optional<ScalarType> dtype) {
+Tensor randn_like(Operand x, TensorOptions options) {
   const NamedCall call("randn_like", x.where());
-  const TensorImpl& like = x.tensor().impl();
-  return randn(like.shape(), {dtype.value_or(like.dtype()), like.device()}, x.where());
+  return randn(x.tensor().impl().shape(), like(x, options), x.where());
 }
-Tensor randint_like(Operand x, int64_t low, int64_t high, std::optional<ScalarType> dtype) {
+Tensor randint_like(Operand x, int64_t low, int64_t high, TensorOptions options) {
   const NamedCall call("randint_like", x.where());
-  const TensorImpl& like = x.tensor().impl();
-  return randint(low, high, like.shape(), {dtype.value_or(like.dtype()), like.device()}, x.where());
+  return randint(low, high, x.tensor().impl().shape(), like(x, options), x.where());
 }
-Tensor randint_like(Operand x, int64_t high, std::optional<ScalarType> dtype) {
+Tensor randint_like(Operand x, int64_t high, TensorOptions options) {
   const NamedCall call("randint_like", x.where());
-  return randint_like(x, 0, high, dtype);
+  return randint_like(x, 0, high, options);
 }
 
 Tensor bernoulli(Operand p) {
@@ -250,7 +256,7 @@ Tensor normal(Operand mean, Operand std) {
 
 Tensor normal(double mean, double std, const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("normal", where);
-  ops::check_request("normal", size, options, ops::is_drawn_floating(options.dtype), where);
+  ops::check_request("normal", size, options, ops::is_drawn_floating(options.dtype()), where);
   ops::check_deviation("normal", std, where);
   return ops::draw<ops::Normal>("normal", size, mean, std, options, where);
 }

@@ -241,15 +241,15 @@ Tensor rand(const Shape& size, TensorOptions options = {}, SourceLocation where 
 /// Standard normal, of the same dtypes.
 Tensor randn(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
 /// Integers in [low, high), int64 unless options say otherwise; any dtype but float8.
-Tensor randint(int64_t low, int64_t high, const Shape& size, TensorOptions options = {kInt64},
+Tensor randint(int64_t low, int64_t high, const Shape& size, TensorOptions options = {},
                SourceLocation where = SourceLocation::current());
-Tensor randint(int64_t high, const Shape& size, TensorOptions options = {kInt64},
+Tensor randint(int64_t high, const Shape& size, TensorOptions options = {},
                SourceLocation where = SourceLocation::current());
-/// Of the size and dtype of `input`, or of another dtype; no history.
-Tensor rand_like(Operand input, std::optional<ScalarType> dtype = {});
-Tensor randn_like(Operand input, std::optional<ScalarType> dtype = {});
-Tensor randint_like(Operand input, int64_t low, int64_t high, std::optional<ScalarType> dtype = {});
-Tensor randint_like(Operand input, int64_t high, std::optional<ScalarType> dtype = {});
+/// Of the size, dtype and device of `input`, as far as options do not say otherwise; no history.
+Tensor rand_like(Operand input, TensorOptions options = {});
+Tensor randn_like(Operand input, TensorOptions options = {});
+Tensor randint_like(Operand input, int64_t low, int64_t high, TensorOptions options = {});
+Tensor randint_like(Operand input, int64_t high, TensorOptions options = {});
 
 /// 0 or 1, of the shape and dtype of the probabilities p. Error(bad_argument) for a p outside [0, 1].
 Tensor bernoulli(Operand p);

@@ -33,13 +33,14 @@ void Multinomial::infer(const Call& call, TensorImpl* const* outputs) {
 
 Tensor randperm(int64_t n, TensorOptions options, SourceLocation where) {
   const NamedCall call("randperm", where);
-  const bool dtype_ok = is_integral(options.dtype, false) || ops::is_drawn_floating(options.dtype);
+  options = options.or_else(kInt64);
+  const bool dtype_ok = is_integral(options.dtype(), false) || ops::is_drawn_floating(options.dtype());
   ops::check_request("randperm", {n}, options, dtype_ok, where);
-  ops::check_permuted("randperm", n, options.dtype, where);
+  ops::check_permuted("randperm", n, options.dtype(), where);
   Tensor result =
-      ops::emit<ops::RandPerm>({}, {n, options.dtype, ops::reserve_draw("randperm", where)}, where);
-  if (!(options.device == kCPU)) result = to(Operand(result, where), options.device);
-  if (options.requires_grad) result.requires_grad_(true, where);
+      ops::emit<ops::RandPerm>({}, {n, options.dtype(), ops::reserve_draw("randperm", where)}, where);
+  if (!(options.device() == kCPU)) result = to(Operand(result, where), options.device());
+  if (options.requires_grad()) result.requires_grad_(true, where);
   return result;
 }
 

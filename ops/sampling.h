@@ -61,8 +61,7 @@ using SamplingOps = OpList<RandPerm, Multinomial>;
 
 /// 0 .. n - 1 in random order, int64 unless options say otherwise. Error(bad_argument) for n < 0, or for an n whose
 /// numbers the dtype cannot distinguish.
-Tensor randperm(int64_t n, TensorOptions options = {kInt64},
-                SourceLocation where = SourceLocation::current());
+Tensor randperm(int64_t n, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
 
 /// `num_samples` positions of each row of `input`, whose weights need not sum to one: with replacement independently of
 /// each other, else successively among the remaining ones, in the order drawn. Errors: bad_dim unless there are one or

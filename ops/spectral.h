@@ -14,6 +14,7 @@
 #pragma once
 
 #include "ops/linalg.h"
+#include "ops/named_tensors.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
@@ -85,18 +86,14 @@ using SpectralOps = OpList<Eigh, Eigvalsh, Svd, Svdvals>;
 
 namespace linalg {
 
-struct EighResult {
-  Tensor eigenvalues, eigenvectors;
-};
+RG_NAMED_PAIR(EighResult, eigenvalues, eigenvectors);
 /// A = V diag(w) V' of a symmetric (..., n, n): w (..., n), ascending, and V (..., n, n). UPLO names the triangle that
 /// is read, "L" or "U": Error(bad_argument) for others.
 EighResult eigh(Operand A, std::string_view UPLO = "L");
 /// The eigenvalues alone.
 Tensor eigvalsh(Operand A, std::string_view UPLO = "L");
 
-struct SvdResult {
-  Tensor U, S, Vh;
-};
+RG_NAMED_TRIPLE(SvdResult, U, S, Vh);
 /// A = U diag(S) Vh of (..., m, n): S (..., k), descending, k = min(m, n); U (..., m, m), Vh (..., n, n), or without
 /// full_matrices U (..., m, k), Vh (..., k, n).
 SvdResult svd(Operand A, bool full_matrices = true);

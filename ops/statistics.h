@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "ops/named_tensors.h"
 #include "ops/reduce.h"
 
 #pragma GCC visibility push(default)
@@ -29,9 +30,7 @@ std::tuple<Tensor, Tensor> std_mean(Operand input, const IntList& dim = {}, Scal
 std::tuple<Tensor, Tensor> var_mean(Operand input, const IntList& dim = {}, Scalar correction = 1,
                                     bool keepdim = false);
 
-struct MinAndMax {
-  Tensor min, max;
-};
+RG_NAMED_PAIR(MinAndMax, min, max);
 /// amin() and amax() along `dim`, or of all elements.
 MinAndMax aminmax(Operand input, std::optional<int64_t> dim = {}, bool keepdim = false);
 

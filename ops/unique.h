@@ -6,16 +6,15 @@
 
 #include <optional>
 
+#include "ops/named_tensors.h"
 #include "ops/op.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
 
-struct UniqueResult {
-  Tensor output;           // the distinct elements, or slices along the dim
-  Tensor inverse_indices;  // int64: which one each element is; undefined unless asked for
-  Tensor counts;           // int64: how often each one occurs; undefined unless asked for
-};
+/// output: the distinct elements, or slices along the dim. inverse_indices: int64, which one each element is. counts:
+/// int64, how often each one occurs. The latter two are undefined unless asked for.
+RG_NAMED_TRIPLE(UniqueResult, output, inverse_indices, counts);
 
 /// The distinct elements in ascending order, whatever `sorted` says; with `dim` the distinct slices along it, in the
 /// order of their first different elements. The inverse has the input's shape, or [size of dim]. A NaN equals no other.

@@ -1,16 +1,13 @@
 // What functions give that choose elements along a dim: sort, topk, max, min, kthvalue, median, mode, cummax, cummin.
-//
-// An aggregate, so that it also unpacks like libtorch's tuples: auto [values, indices] = sort(x).
 #pragma once
 
-#include "engine/tensor.h"
+#include "ops/named_tensors.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
 
-struct ValuesAndIndices {
-  Tensor values, indices;  // of one shape; indices int64, positions along the dim
-};
+/// Of one shape; indices int64, positions along the dim.
+RG_NAMED_PAIR(ValuesAndIndices, values, indices);
 
 }  // namespace retrograd
 #pragma GCC visibility pop

@@ -42,12 +42,13 @@ AveragedModel::AveragedModel(const nn::Module& model, AveragedModelOptions optio
          fmt::format("decay must be in [0, 1], it is {}", *options.decay), where);
   const Emitter::Scope now(eager_runner());
   NoGradGuard no_grad;
-  const auto add = [&](const nn::NamedTensor& named, bool is_averaged) {
-    data_->entries.push_back({named.name, clone(named.tensor).contiguous(), named.tensor,
-                              is_averaged && ops::may_be_updated(named.tensor.dtype())});
+  const auto add = [&](const auto& named, bool is_averaged) {
+    const Tensor& value = named.value();
+    data_->entries.push_back({named.key(), clone(value).contiguous(), value,
+                              is_averaged && ops::may_be_updated(value.dtype())});
   };
-  for (const nn::NamedTensor& p : model.named_parameters()) add(p, true);
-  for (const nn::NamedTensor& b : model.named_buffers()) add(b, options.use_buffers);
+  for (const auto& p : model.named_parameters()) add(p, true);
+  for (const auto& b : model.named_buffers()) add(b, options.use_buffers);
 }
 
 void AveragedModel::update_parameters(SourceLocation where) {

@@ -40,7 +40,7 @@ int8_t index_of(const std::string& text) {
 Place::Place(const std::string& text) {
   if (text == "cpu") return;
   device_ = {rg::kCUDA, index_of(text)};
-  name_ = device_details::name(device_.index);
+  name_ = device_details::name(device_.index());
 }
 
 void Place::synchronize() const {
@@ -54,11 +54,11 @@ void Place::settle() const {
 int64_t Place::peak_bytes() const { return rg::memory::peak_bytes(device_); }
 
 int64_t Place::library_convolutions() const {
-  return is_cpu() ? 0 : device_details::library_convolutions(device_.index);
+  return is_cpu() ? 0 : device_details::library_convolutions(device_.index());
 }
 
 int64_t Place::library_factorisations() const {
-  return is_cpu() ? 0 : device_details::library_factorisations(device_.index);
+  return is_cpu() ? 0 : device_details::library_factorisations(device_.index());
 }
 
 void Place::reset_peak() const { rg::memory::reset_peak(device_); }

@@ -118,7 +118,7 @@ class Matmul {
 
 std::vector<Side> cublaslt_side(const Place& place) {
   if (rg::cuda::device_count() == 0) return {};  // the device is a stand-in
-  rg::cuda::Gpu& gpu = rg::cuda::gpu_of(place.device().index);
+  rg::cuda::Gpu& gpu = rg::cuda::gpu_of(place.device().index());
   const auto library = std::make_shared<Library>();
   gpu.begin();
   if (!library->handle || library->cublasLtCreate(&library->blas) != CUBLAS_STATUS_SUCCESS) return {};

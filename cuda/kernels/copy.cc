@@ -37,8 +37,8 @@ void to_device_kernel(const Call& call, TensorImpl* const* outputs) {
   const int64_t bytes = bytes_of(to.type());
   if (from.device() == kCPU) return here.upload(to.data(), from.data(), bytes);
   if (to.device() == kCPU) return here.download(to.data(), from.data(), bytes);
-  if (from.device().index == here.index()) return here.copy(to.data(), from.data(), bytes);
-  gpu_of(from.device().index).synchronize();
+  if (from.device().index() == here.index()) return here.copy(to.data(), from.data(), bytes);
+  gpu_of(from.device().index()).synchronize();
   here.copy(to.data(), from.data(), bytes);
   // Then the device of the operand may free its memory.
   here.compute().synchronize("copying between devices");

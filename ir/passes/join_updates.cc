@@ -29,8 +29,8 @@ std::string kind_of(const Graph& graph, const Node& node) {
   const TensorType& parameter = graph.type(node.first_result);
   put(kind, node.op);
   put(kind, parameter.dtype);
-  put(kind, parameter.device.type);
-  put(kind, parameter.device.index);
+  put(kind, parameter.device.type());
+  put(kind, parameter.device.index());
   for (ValueId v : graph.operands(node))
     put(kind, v == kNoValue ? ScalarType::Undefined : graph.type(v).dtype);
   for_each_field(*node.op, node.attrs,

@@ -9,7 +9,7 @@
 namespace retrograd::inline v0::ir {
 namespace {
 
-bool is_on_cpu(const Graph& graph, ValueId v) { return graph.type(v).device.type == DeviceType::CPU; }
+bool is_on_cpu(const Graph& graph, ValueId v) { return graph.type(v).device.type() == DeviceType::CPU; }
 
 // Whether each node moves to the end.
 std::vector<bool> late_nodes(const Graph& graph) {
@@ -38,7 +38,7 @@ std::vector<bool> late_nodes(const Graph& graph) {
 
 bool late_reads(Graph& graph) {
   if (std::ranges::all_of(graph.types(),
-                          [](const TensorType& t) { return t.device.type == DeviceType::CPU; }))
+                          [](const TensorType& t) { return t.device.type() == DeviceType::CPU; }))
     return false;
   const std::vector<bool> is_late = late_nodes(graph);
   if (std::ranges::is_sorted(is_late)) return false;  // they are there already

@@ -195,6 +195,7 @@ void add_creation_api(ApiTable& t) {
   add(t, "scalar_tensor", rg::scalar_tensor), add(t, "linspace", rg::linspace);
   add(t, "arange",
       static_cast<Tensor (*)(Scalar, Scalar, Scalar, std::optional<Options>, Where)>(rg::arange));
+  add(t, "arange", static_cast<Tensor (*)(Scalar, Scalar, Options, Where)>(rg::arange));
   add(t, "arange", static_cast<Tensor (*)(Scalar, std::optional<Options>, Where)>(rg::arange));
   add(t, "logspace", rg::logspace), add(t, "tril_indices", rg::tril_indices);
   add(t, "triu_indices", rg::triu_indices), add(t, "eye", rg::eye), add(t, "full_like", rg::full_like);
@@ -203,9 +204,8 @@ void add_creation_api(ApiTable& t) {
   add(t, "randint", static_cast<Tensor (*)(int64_t, int64_t, const rg::Shape&, Options, Where)>(rg::randint));
   add(t, "randint", static_cast<Tensor (*)(int64_t, const rg::Shape&, Options, Where)>(rg::randint));
   add(t, "rand_like", rg::rand_like), add(t, "randn_like", rg::randn_like);
-  using Type = std::optional<rg::ScalarType>;
-  add(t, "randint_like", static_cast<Tensor (*)(Operand, int64_t, int64_t, Type)>(rg::randint_like));
-  add(t, "randint_like", static_cast<Tensor (*)(Operand, int64_t, Type)>(rg::randint_like));
+  add(t, "randint_like", static_cast<Tensor (*)(Operand, int64_t, int64_t, Options)>(rg::randint_like));
+  add(t, "randint_like", static_cast<Tensor (*)(Operand, int64_t, Options)>(rg::randint_like));
   add(t, "bernoulli", static_cast<Tensor (*)(Operand)>(rg::bernoulli));
   add(t, "bernoulli", static_cast<Tensor (*)(Operand, double)>(rg::bernoulli));
   add(t, "normal", static_cast<Tensor (*)(Operand, Operand)>(rg::normal));
@@ -217,7 +217,7 @@ void add_creation_api(ApiTable& t) {
         static double memory[64][1024];
         for (const rg::Dim s : size)
           if (s.hint() > 4) return Tensor();
-        return rg::from_blob(memory[static_cast<size_t>(options.dtype) % 64],
+        return rg::from_blob(memory[static_cast<size_t>(options.dtype()) % 64],
                              size.rank() > 5 ? rg::Shape() : size, options);
       });
 }

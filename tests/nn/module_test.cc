@@ -37,7 +37,7 @@ struct Net : nn::Module {
 
 std::vector<std::string> names(const nn::Module& m) {
   std::vector<std::string> out;
-  for (const auto& p : m.named_parameters()) out.push_back(p.name);
+  for (const auto& p : m.named_parameters()) out.push_back(p.key());
   return out;
 }
 
@@ -305,7 +305,7 @@ TEST_CASE("a module that could not be made is no child") {
   CHECK(error_of([&] { list[1]; }).first == Category::index_out_of_range);
   CHECK(list.parameters().size() == 2);
   list.emplace_back(2, 4);
-  CHECK(list.named_parameters()[2].name == "1.weight");
+  CHECK(list.named_parameters()[2].key() == "1.weight");
   {
     nn::Linear passing(&list, "passing", 1, 1);
     CHECK(list.parameters().size() == 6);

@@ -82,7 +82,7 @@ uint64_t cotangent_types(const BackwardRequest& request) {
   Fold fold;
   for (const Tensor& cotangent : request.cotangents) {
     const TensorImpl& c = cotangent.impl();
-    fold.add(static_cast<uint64_t>(c.dtype()) | static_cast<uint64_t>(c.device().type) << 8 |
+    fold.add(static_cast<uint64_t>(c.dtype()) | static_cast<uint64_t>(c.device().type()) << 8 |
              static_cast<uint64_t>(c.rank()) << 16);
     for (Dim d : c.shape()) fold.add(d.raw() == 0 || d.raw() == 1 ? static_cast<uint64_t>(d.raw()) : 2);
   }

@@ -12,7 +12,7 @@ namespace retrograd::inline v0 {
 
 Executor& executor_for(const ir::Graph& graph) {
   for (const TensorType& type : graph.types())
-    if (type.device.type != DeviceType::CPU) return executor_of(type.device);
+    if (type.device.type() != DeviceType::CPU) return executor_of(type.device);
   return cpu_executor();
 }
 

@@ -1,0 +1,112 @@
+// TransformerEncoder and TransformerDecoder, stacks of the layers of nn/transformer_layers.h, and Transformer, the model
+// of both. State keys are PyTorch's: "encoder.layers.0.self_attn.in_proj_weight", "decoder.norm.weight".
+//
+//   nn::Transformer model{this, "model", {.d_model = 512, .nhead = 8, .batch_first = true}};
+//   const Tensor out = model(src, tgt, {}, nn::Transformer::generate_square_subsequent_mask(tgt.size(1)));
+//
+// Sizes and masks are those of the layers; mask and key_padding_mask go to every layer.
+#pragma once
+
+#include <optional>
+
+#include "nn/transformer_layers.h"
+#include "ops/creation.h"
+
+#pragma GCC visibility push(default)
+namespace retrograd::inline v0::nn {
+
+struct TransformerStackOptions {
+  std::optional<LayerNormOptions> norm = {};  // a LayerNorm of the output
+};
+using TransformerEncoderOptions = TransformerStackOptions;
+using TransformerDecoderOptions = TransformerStackOptions;
+
+namespace detail {
+
+/// Common base of the two stacks: how a stack was made, its layers and norm.
+template <class Layer>
+class TransformerStack : public Module {
+ public:
+  /// num_layers layers as `layer` is, with its values; it is not changed, nor part of this module. Error(bad_argument)
+  /// for a negative number.
+  TransformerStack(Module* parent, std::string name, const Layer& layer, int64_t num_layers,
+                   TransformerStackOptions options = {}, SourceLocation where = SourceLocation::current());
+  /// num_layers layers with initial values of their own. Errors are those of the layer, too.
+  TransformerStack(Module* parent, std::string name, int64_t d_model, int64_t nhead, int64_t num_layers,
+                   TransformerLayerOptions layer_options = {}, TransformerStackOptions options = {},
+                   SourceLocation where = SourceLocation::current());
+
+  ModuleList<Layer> layers;
+  std::optional<LayerNorm> norm;
+
+ protected:
+  Tensor normalized(const Tensor& x) const { return norm ? (*norm)(x) : x; }
+};
+
+}  // namespace detail
+
+class TransformerEncoder : public detail::TransformerStack<TransformerEncoderLayer> {
+ public:
+  using TransformerStack::TransformerStack;
+  Tensor forward(Operand src, const Tensor& mask = {}, const Tensor& src_key_padding_mask = {},
+                 bool is_causal = false) const;
+  Tensor operator()(Operand src, const Tensor& mask = {}, const Tensor& src_key_padding_mask = {},
+                    bool is_causal = false) const {
+    return forward(src, mask, src_key_padding_mask, is_causal);
+  }
+};
+
+class TransformerDecoder : public detail::TransformerStack<TransformerDecoderLayer> {
+ public:
+  using TransformerStack::TransformerStack;
+  Tensor forward(Operand tgt, const Tensor& memory, const Tensor& tgt_mask = {},
+                 const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
+                 const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
+                 bool memory_is_causal = false) const;
+  Tensor operator()(Operand tgt, const Tensor& memory, const Tensor& tgt_mask = {},
+                    const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
+                    const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
+                    bool memory_is_causal = false) const {
+    return forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                   tgt_is_causal, memory_is_causal);
+  }
+};
+
+struct TransformerOptions {
+  int64_t d_model = 512, nhead = 8, num_encoder_layers = 6, num_decoder_layers = 6, dim_feedforward = 2048;
+  double dropout = 0.1;
+  TransformerActivation activation = "relu";
+  double layer_norm_eps = 1e-5;
+  bool batch_first = false, norm_first = false, bias = true;
+};
+
+/// Encoder and decoder, each with a norm at its end. Weights of at least two dims are xavier_uniform.
+class Transformer : public Module {
+ public:
+  /// Errors are those of the layers; bad_argument also for a negative number of layers.
+  explicit Transformer(Module* parent, std::string name = "", TransformerOptions options = {},
+                       SourceLocation where = SourceLocation::current());
+  /// src (S, N, E), tgt (T, N, E) -> (T, N, E), or with batch_first, or without a batch.
+  Tensor forward(Operand src, const Tensor& tgt, const Tensor& src_mask = {}, const Tensor& tgt_mask = {},
+                 const Tensor& memory_mask = {}, const Tensor& src_key_padding_mask = {},
+                 const Tensor& tgt_key_padding_mask = {}, const Tensor& memory_key_padding_mask = {},
+                 bool src_is_causal = false, bool tgt_is_causal = false, bool memory_is_causal = false) const;
+  Tensor operator()(Operand src, const Tensor& tgt, const Tensor& src_mask = {}, const Tensor& tgt_mask = {},
+                    const Tensor& memory_mask = {}, const Tensor& src_key_padding_mask = {},
+                    const Tensor& tgt_key_padding_mask = {}, const Tensor& memory_key_padding_mask = {},
+                    bool src_is_causal = false, bool tgt_is_causal = false,
+                    bool memory_is_causal = false) const {
+    return forward(src, tgt, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
+                   memory_key_padding_mask, src_is_causal, tgt_is_causal, memory_is_causal);
+  }
+
+  /// (size, size): -infinity above the diagonal, else 0: a mask that leaves out what follows a position.
+  static Tensor generate_square_subsequent_mask(Dim size, TensorOptions options = {},
+                                                SourceLocation where = SourceLocation::current());
+
+  TransformerEncoder encoder;
+  TransformerDecoder decoder;
+};
+
+}  // namespace retrograd::nn
+#pragma GCC visibility pop

@@ -1,0 +1,17 @@
+// torch::data::transforms, and Example.
+#pragma once
+
+#include "data/transforms.h"
+
+namespace torch::data {
+
+using retrograd::data::Example;
+using retrograd::data::TensorExample;
+namespace example {
+using namespace retrograd::data::example;
+}
+namespace transforms {
+using namespace retrograd::data::transforms;
+}
+
+}  // namespace torch::data

@@ -1,0 +1,96 @@
+// See torch/factories.h.
+#include "torch/factories.h"
+
+#include <fmt/format.h>
+
+#include "ops/views.h"
+
+namespace torch {
+
+using retrograd::Category;
+using retrograd::Shape;
+using retrograd::SourceLocation;
+
+namespace detail {
+
+TensorData::TensorData(std::initializer_list<TensorData> list) : shape_{static_cast<int64_t>(list.size())} {
+  if (list.size() == 0) return;
+  const TensorData& first = *list.begin();
+  dtype_ = first.dtype_;
+  shape_.insert(shape_.end(), first.shape_.begin(), first.shape_.end());
+  for (const TensorData& item : list) {
+    if (item.shape_ != first.shape_)
+      retrograd::fail(Category::shape_mismatch, "tensor",
+                      fmt::format("lists of shapes {} and {} in one list", to_string(Shape(first.shape_)),
+                                  to_string(Shape(item.shape_))));
+    if (item.dtype_ != first.dtype_)
+      retrograd::fail(Category::dtype_mismatch, "tensor",
+                      fmt::format("numbers of kinds {} and {} in one list; write all as one kind",
+                                  name(first.dtype_), name(item.dtype_)));
+    numbers_.insert(numbers_.end(), item.numbers_.begin(), item.numbers_.end());
+    integers_.insert(integers_.end(), item.integers_.begin(), item.integers_.end());
+  }
+}
+
+Tensor TensorData::tensor(const TensorOptions& options, SourceLocation where) const {
+  const Shape shape(shape_, where);
+  if (!is_floating(dtype_)) return retrograd::tensor(integers_, shape, options.or_else(dtype_), where);
+  return retrograd::tensor(numbers_, shape, dtype_ == kFloat ? options : options.or_else(dtype_), where);
+}
+
+}  // namespace detail
+
+namespace {
+
+struct Owned {
+  Deleter deleter;
+  void* data;
+};
+
+void release(void* context) {
+  const std::unique_ptr<Owned> owned(static_cast<Owned*>(context));
+  owned->deleter(owned->data);
+}
+
+// The elements from the first to the last, as a vector.
+IntArrayRef extent(IntArrayRef sizes, IntArrayRef strides, SourceLocation where) {
+  if (sizes.size() != strides.size())
+    retrograd::fail(Category::bad_argument, "from_blob",
+                    fmt::format("{} sizes and {} strides", sizes.size(), strides.size()), where);
+  int64_t count = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (strides[i] < 0)
+      retrograd::fail(Category::bad_argument, "from_blob",
+                      fmt::format("a stride is negative: {}", strides[i]), where);
+    if (sizes[i] == 0) return 0;
+    count = retrograd::Dim::checked_add(count, retrograd::Dim::checked_mul(sizes[i] - 1, strides[i]));
+  }
+  return count;
+}
+
+}  // namespace
+
+Tensor from_blob(void* data, IntArrayRef sizes, const Deleter& deleter, const TensorOptions& options,
+                 SourceLocation where) {
+  auto owned = std::make_unique<Owned>(deleter, data);
+  Tensor result = retrograd::from_blob(data, sizes, options, release, owned.get(), where);
+  owned.release();  // the tensor has it
+  return result;
+}
+
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options,
+                 SourceLocation where) {
+  const Tensor all = from_blob(data, extent(sizes, strides, where), options.requires_grad(false), where);
+  return as_strided(retrograd::Operand(all, where), sizes, strides)
+      .requires_grad_(options.requires_grad(), where);
+}
+
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const Deleter& deleter,
+                 const TensorOptions& options, SourceLocation where) {
+  const Tensor all =
+      from_blob(data, extent(sizes, strides, where), deleter, options.requires_grad(false), where);
+  return as_strided(retrograd::Operand(all, where), sizes, strides)
+      .requires_grad_(options.requires_grad(), where);
+}
+
+}  // namespace torch

@@ -1,0 +1,234 @@
+// See torch/optim.h.
+#include "torch/optim.h"
+
+#include <fmt/format.h>
+
+namespace torch::optim {
+
+using retrograd::Category;
+using retrograd::SourceLocation;
+using retrograd::optim::detail::OptionVisitor;
+using retrograd::optim::detail::RuleInfo;
+
+namespace {
+
+// The options of a group, each as the address of its value.
+class OptionPlaces final : public OptionVisitor {
+ public:
+  explicit OptionPlaces(OptimizerOptions& options) { options.rule()->visit(options.values(), *this); }
+  void numbers(std::string_view, std::span<double> values, const retrograd::ops::Domain&) override {
+    for (double& value : values) reals.push_back(&value);
+  }
+  void flag(std::string_view, bool& value) override { flags.push_back(&value); }
+  void count(std::string_view, int64_t& value, const retrograd::ops::Domain&) override {
+    counts.push_back(&value);
+  }
+
+  std::vector<double*> reals;
+  std::vector<bool*> flags;
+  std::vector<int64_t*> counts;
+};
+
+template <class T>
+void inherit(const std::vector<T*>& options, const std::vector<T*>& initial,
+             const std::vector<T*>& defaults) {
+  for (size_t i = 0; i < options.size(); ++i)
+    if (*options[i] == *initial[i]) *options[i] = *defaults[i];
+}
+
+// What stands at its initial value becomes that of the defaults.
+void inherit(OptimizerOptions& options, OptimizerOptions& initial, OptimizerOptions& defaults) {
+  const OptionPlaces mine(options), first(initial), others(defaults);
+  inherit(mine.reals, first.reals, others.reals);
+  inherit(mine.flags, first.flags, others.flags);
+  inherit(mine.counts, first.counts, others.counts);
+}
+
+}  // namespace
+
+OptimizerOptions& OptimizerParamGroup::options() {
+  if (!options_)
+    retrograd::fail(Category::bad_argument, "OptimizerParamGroup",
+                    "the group has no options before it is in an optimizer");
+  return *options_;
+}
+
+// ---- Optimizer ----------------------------------------------------------------------------------------------------------
+
+Optimizer::Optimizer(const ParamGroups& groups, std::unique_ptr<OptimizerOptions> defaults)
+    : groups_(std::make_shared<ParamGroups>()), defaults_(std::move(defaults)) {
+  for (const OptimizerParamGroup& group : groups) groups_->push_back(completed(group));
+}
+
+// The group with options: its own, completed by the defaults.
+OptimizerParamGroup Optimizer::completed(const OptimizerParamGroup& group) const {
+  OptimizerParamGroup made = group;
+  if (!made.has_options()) {
+    made.set_options(defaults_->clone());
+  } else if (made.options().rule() != defaults_->rule()) {
+    retrograd::fail(Category::bad_argument, "add_param_group",
+                    "the options of a group are those of another optimizer");
+  } else if (made.options().rule()) {
+    inherit(made.options(), *made.options().initial(), *defaults_);
+  }
+  return made;
+}
+
+void Optimizer::add_param_group(const OptimizerParamGroup& group) {
+  groups_->push_back(completed(group));
+  try {
+    follow_groups();
+  } catch (...) {
+    groups_->pop_back();
+    throw;
+  }
+}
+
+void Optimizer::zero_grad(bool set_to_none) {
+  NoGradGuard no_grad;
+  for (const OptimizerParamGroup& group : *groups_)
+    for (const Tensor& param : group.params()) {
+      if (set_to_none)
+        param.set_grad({});
+      else if (param.grad().defined())
+        param.grad().zero_();
+    }
+}
+
+size_t Optimizer::size() const {
+  size_t count = 0;
+  for (const OptimizerParamGroup& group : *groups_) count += group.params().size();
+  return count;
+}
+
+retrograd::optim::Optimizer& Optimizer::impl() const {
+  retrograd::fail(
+      Category::unsupported, "Optimizer",
+      "an optimizer of the user is none of the library's; it has param_groups(), and its own state");
+}
+
+// ---- of an update rule --------------------------------------------------------------------------------------------------
+
+namespace detail {
+namespace {
+
+// The groups of a torch::optim::Optimizer, as the library sees groups.
+class SharedGroups final : public retrograd::optim::detail::Groups {
+ public:
+  explicit SharedGroups(std::shared_ptr<ParamGroups> list) : list_(std::move(list)) {}
+  size_t size() const override { return list_->size(); }
+  retrograd::Tensors& params(size_t group) override { return list_->at(group).params(); }
+  void* options(size_t group) override { return list_->at(group).options().values(); }
+  std::optional<double>& initial_lr(size_t group) override { return list_->at(group).initial_lr; }
+  retrograd::optim::detail::UpdateMode mode(size_t) const override { return {}; }
+  std::unique_ptr<retrograd::optim::detail::Groups> copy() const override {
+    return std::make_unique<SharedGroups>(std::make_shared<ParamGroups>(*list_));
+  }
+  std::unique_ptr<retrograd::optim::detail::Groups> none() const override {
+    return std::make_unique<SharedGroups>(std::make_shared<ParamGroups>());
+  }
+  void remove(size_t group) override { list_->erase(list_->begin() + static_cast<ptrdiff_t>(group)); }
+  void assign(const retrograd::optim::detail::Groups& other) override {
+    *list_ = ParamGroups(*static_cast<const SharedGroups&>(other).list_);
+  }
+
+ private:
+  std::shared_ptr<ParamGroups> list_;
+};
+
+}  // namespace
+
+class RuleOptimizer::Impl final : public retrograd::optim::RuleOptimizer {
+ public:
+  Impl(const RuleInfo& rule, std::shared_ptr<ParamGroups> groups)
+      : RuleOptimizer(rule, std::make_unique<SharedGroups>(std::move(groups)), SourceLocation()) {}
+  using retrograd::optim::RuleOptimizer::follow_groups;
+};
+
+RuleOptimizer::RuleOptimizer(const ParamGroups& groups, std::unique_ptr<OptimizerOptions> defaults)
+    : Optimizer(groups, std::move(defaults)), impl_(std::make_shared<Impl>(*defaults_->rule(), groups_)) {}
+
+retrograd::optim::Optimizer& RuleOptimizer::impl() const { return *impl_; }
+void RuleOptimizer::follow_groups() { impl_->follow_groups(SourceLocation()); }
+
+Tensor RuleOptimizer::step(LossClosure closure) {
+  if (closure) return impl_->step(closure, SourceLocation());
+  impl_->step(SourceLocation());
+  return {};
+}
+
+template <class Self, class Rule>
+const RuleInfo* RuleOptions<Self, Rule>::rule() const {
+  return &retrograd::optim::detail::rule_info<Rule>;
+}
+template <class Self, class Rule>
+std::unique_ptr<OptimizerOptions> RuleOptions<Self, Rule>::initial() const {
+  return std::make_unique<Self>();
+}
+
+#define RG_OPTIONS(NAME, RULE) template class RuleOptions<NAME##Options, RULE>;
+RG_OPTIONS(SGD, retrograd::ops::SGD)
+RG_OPTIONS(Adam, retrograd::ops::Adam)
+RG_OPTIONS(AdamW, retrograd::ops::AdamW)
+RG_OPTIONS(Adagrad, retrograd::ops::Adagrad)
+RG_OPTIONS(RMSprop, retrograd::ops::RMSprop)
+RG_OPTIONS(Adamax, retrograd::ops::Adamax)
+RG_OPTIONS(NAdam, retrograd::ops::NAdam)
+RG_OPTIONS(RAdam, retrograd::ops::RAdam)
+RG_OPTIONS(Adadelta, retrograd::ops::Adadelta)
+RG_OPTIONS(Rprop, retrograd::ops::Rprop)
+RG_OPTIONS(ASGD, retrograd::ops::ASGD)
+RG_OPTIONS(Lion, retrograd::ops::Lion)
+RG_OPTIONS(Muon, retrograd::optim::MuonRule)
+#undef RG_OPTIONS
+
+}  // namespace detail
+
+// ---- LBFGS --------------------------------------------------------------------------------------------------------------
+
+using retrograd::optim::LineSearchFn;
+
+LBFGSOptions& LBFGSOptions::line_search_fn(const std::optional<std::string>& name) {
+  if (name && *name != "strong_wolfe")
+    retrograd::fail(Category::bad_argument, "LBFGS",
+                    fmt::format("there is no line search \"{}\"; there is \"strong_wolfe\"", *name));
+  data().line_search_fn = name ? LineSearchFn::strong_wolfe : LineSearchFn::none;
+  return *this;
+}
+
+std::optional<std::string> LBFGSOptions::line_search_fn() const {
+  if (data().line_search_fn == LineSearchFn::none) return {};
+  return "strong_wolfe";
+}
+
+LBFGS::LBFGS(const ParamGroups& groups, LBFGSOptions defaults)
+    : Optimizer(groups, std::make_unique<LBFGSOptions>(std::move(defaults))) {
+  follow_groups();
+  const auto& options = static_cast<const LBFGSOptions&>(groups_->front().options());
+  impl_ = std::make_shared<retrograd::optim::LBFGS>(parameters(), options.data(), SourceLocation());
+  impl();
+}
+
+void LBFGS::follow_groups() {
+  if (groups_->size() != 1)
+    retrograd::fail(Category::bad_argument, "LBFGS",
+                    fmt::format("it has one parameter group, not {}", groups_->size()));
+}
+
+// With the options of the group, which are its own from here on: whoever changes one changes the other.
+retrograd::optim::Optimizer& LBFGS::impl() const {
+  auto& options = static_cast<LBFGSOptions&>(groups_->front().options());
+  if (options.data_ != &impl_->options) {
+    impl_->options = options.data();
+    options.data_ = &impl_->options;
+  }
+  return *impl_;
+}
+
+Tensor LBFGS::step(LossClosure closure) {
+  if (closure) return impl().step(closure, SourceLocation());
+  impl().step(SourceLocation());
+  return {};
+}
+
+}  // namespace torch::optim
