@@ -4,9 +4,11 @@
 #pragma once
 
 #include "retrograd/retrograd.h"
+#include "torch/absent.h"
 #include "torch/autograd.h"
 #include "torch/factories.h"
 #include "torch/functions.h"
+#include "torch/linalg.h"
 #include "torch/lr_scheduler.h"
 #include "torch/optim.h"
 #include "torch/serialize.h"
