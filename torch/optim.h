@@ -67,8 +67,8 @@ class OptimizerParamGroup {
 
   bool has_options() const { return options_ != nullptr; }
   /// Error(bad_argument) where there are none.
-  OptimizerOptions& options();
-  const OptimizerOptions& options() const { return const_cast<OptimizerParamGroup*>(this)->options(); }
+  OptimizerOptions& options() { return checked(); }
+  const OptimizerOptions& options() const { return checked(); }
   void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
   std::vector<Tensor>& params() { return params_; }
   const std::vector<Tensor>& params() const { return params_; }
@@ -76,6 +76,8 @@ class OptimizerParamGroup {
   std::optional<double> initial_lr;  ///< before any of the library's schedulers
 
  private:
+  OptimizerOptions& checked() const;
+
   std::vector<Tensor> params_;
   std::unique_ptr<OptimizerOptions> options_;
 };

@@ -132,16 +132,5 @@ void load(Value& value, From&&... from) {
   archive >> value;
 }
 
-template <class... Arguments>
-IValue pickle_load(Arguments&&...) =
-    delete;  // no pickled files: safetensors.torch.save_file in Python, torch::load here
-template <class... Arguments>
-std::vector<char> pickle_save(Arguments&&...) = delete;  // torch::save writes safetensors
-
-namespace jit {
-template <class... Arguments>
-void load(Arguments&&...) = delete;  // no TorchScript: a module in C++, and its weights by torch::load
-}  // namespace jit
-
 }  // namespace torch
 #pragma GCC visibility pop

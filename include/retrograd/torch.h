@@ -4,10 +4,12 @@
 #pragma once
 
 #include "retrograd/retrograd.h"
+#include "torch/absent.h"
 #include "torch/autograd.h"
 #include "torch/data.h"
 #include "torch/factories.h"
 #include "torch/functions.h"
+#include "torch/linalg.h"
 #include "torch/lr_scheduler.h"
 #include "torch/more_functions.h"
 #include "torch/nn.h"
