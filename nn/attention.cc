@@ -87,4 +87,8 @@ MultiheadAttention::Output MultiheadAttention::forward(Operand query, const Tens
                                                    .batch_first = o.batch_first});
 }
 
+std::unique_ptr<Module> MultiheadAttention::clone() const {
+  return clone_as<MultiheadAttention>(config_.embed_dim, config_.num_heads, config_.options);
+}
+
 }  // namespace retrograd::nn

@@ -82,9 +82,10 @@ class MultiheadAttention : public Module {
                     const Tensor& key_padding_mask = {}, bool need_weights = true,
                     const Tensor& attn_mask = {}, bool average_attn_weights = true,
                     bool is_causal = false) const {
-    return forward(query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights,
-                   is_causal);
+    return call(*this, query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights,
+                is_causal);
   }
+  std::unique_ptr<Module> clone() const override;
 
  private:
   // Before the parameters, which it sizes.

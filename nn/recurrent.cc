@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
 
 #include "nn/functional.h"
 #include "nn/init.h"
@@ -63,6 +64,16 @@ Recurrent::Weights Recurrent::weights(int64_t layer, bool reverse) const {
   const auto tensor = [](const std::unique_ptr<Parameter>& p) { return p ? Tensor(*p) : Tensor(); };
   return {tensor(w.weight_ih), tensor(w.weight_hh), tensor(w.bias_ih), tensor(w.bias_hh),
           tensor(w.weight_hr)};
+}
+
+void Recurrent::pretty_print(std::ostream& out) const {
+  const Config& c = config_;
+  out << fmt::format(
+      "{}(input_size={}, hidden_size={}, num_layers={}, bias={}, batch_first={}, dropout={}, "
+      "bidirectional={}",
+      c.name, c.in, c.hidden, c.num_layers, c.bias, c.batch_first, c.dropout, c.bidirectional);
+  if (c.proj_size) out << ", proj_size=" << c.proj_size;
+  out << ")";
 }
 
 // c of an LSTM is not projected.
@@ -187,6 +198,13 @@ RNN::RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOption
     fail(Category::bad_argument, "RNN", fmt::format("the nonlinearity \"{}\"", o.nonlinearity), where);
 }
 
+std::unique_ptr<Module> RNN::clone() const {
+  const Config& c = config();
+  return clone_as<RNN>(c.in, c.hidden,
+                       RNNOptions{c.num_layers, is_relu_ ? "relu" : "tanh", c.bias, c.batch_first, c.dropout,
+                                  c.bidirectional});
+}
+
 Tensors RNN::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
   return {detail::rnn_steps(x, layer.weights, before[0], layer.lengths, is_relu_, layer.reverse)};
 }
@@ -196,6 +214,13 @@ LSTM::LSTM(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMOpt
                 {"LSTM", 4, 2, in, hidden, o.num_layers, o.proj_size, o.bias, o.batch_first, o.bidirectional,
                  o.dropout},
                 where) {}
+
+std::unique_ptr<Module> LSTM::clone() const {
+  const Config& c = config();
+  return clone_as<LSTM>(
+      c.in, c.hidden,
+      LSTMOptions{c.num_layers, c.bias, c.batch_first, c.dropout, c.bidirectional, c.proj_size});
+}
 
 LSTM::Output LSTM::forward(Operand input, const State& state) const {
   CallScope scope(input.where());
@@ -245,6 +270,12 @@ GRU::GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOption
           parent, std::move(name),
           {"GRU", 3, 1, in, hidden, o.num_layers, 0, o.bias, o.batch_first, o.bidirectional, o.dropout},
           where) {}
+
+std::unique_ptr<Module> GRU::clone() const {
+  const Config& c = config();
+  return clone_as<GRU>(c.in, c.hidden,
+                       GRUOptions{c.num_layers, c.bias, c.batch_first, c.dropout, c.bidirectional});
+}
 
 Tensors GRU::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
   return {detail::gru_steps(x, layer.weights, before[0], layer.lengths, layer.reverse)};

@@ -67,6 +67,7 @@ class Recurrent : public Module {
   Tensors all_weights() const { return parameters(); }
   /// Does nothing: the layers need no joined copy of their parameters.
   void flatten_parameters() const {}
+  void pretty_print(std::ostream& out) const override;
 
  protected:
   struct Config {
@@ -90,6 +91,7 @@ class Recurrent : public Module {
   };
 
   Recurrent(Module* parent, std::string name, const Config& config, SourceLocation where);
+  const Config& config() const { return config_; }
 
   /// `state` has the tensors of a state, or none.
   Result run(Operand input, const Tensors& state) const;
@@ -140,6 +142,7 @@ class RNN : public HiddenRecurrent {
  public:
   RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOptions options = {},
       SourceLocation where = SourceLocation::current());
+  std::unique_ptr<Module> clone() const override;
 
  private:
   Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
@@ -168,6 +171,7 @@ class LSTM : public Recurrent {
   PackedOutput forward_with_packed_input(const PackedSequence& input, const State& state = {},
                                          SourceLocation where = SourceLocation::current()) const;
   Output operator()(Operand input, const State& state = {}) const { return call(*this, input, state); }
+  std::unique_ptr<Module> clone() const override;
 
  private:
   Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
@@ -179,6 +183,7 @@ class GRU : public HiddenRecurrent {
  public:
   GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOptions options = {},
       SourceLocation where = SourceLocation::current());
+  std::unique_ptr<Module> clone() const override;
 
  private:
   Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;

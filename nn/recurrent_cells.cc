@@ -2,6 +2,7 @@
 #include "nn/recurrent_cells.h"
 
 #include <cmath>
+#include <ostream>
 
 #include <fmt/format.h>
 
@@ -67,23 +68,47 @@ Tensors RecurrentCell::next(Operand input, const Tensors& state) const {
   return after;
 }
 
+void RecurrentCell::pretty_print(std::ostream& out) const {
+  out << config_.name << '(' << config_.in << ", " << config_.hidden;
+  if (!config_.bias) out << ", bias=false";
+  if (config_.nonlinearity != "tanh") out << ", nonlinearity=" << config_.nonlinearity;
+  out << ')';
+}
+
+namespace {
+
+// A literal, which outlives the option.
+std::string_view nonlinearity(std::string_view name, SourceLocation where) {
+  if (name == "tanh") return "tanh";
+  if (name == "relu") return "relu";
+  fail(Category::bad_argument, "RNNCell", fmt::format("the nonlinearity \"{}\"", name), where);
+}
+
+}  // namespace
+
 RNNCell::RNNCell(Module* parent, std::string name, int64_t in, int64_t hidden, RNNCellOptions o,
                  SourceLocation where)
-    : RecurrentCell(parent, std::move(name), {"RNNCell", 1, in, hidden, o.bias}, where),
-      is_relu_(o.nonlinearity == "relu") {
-  if (!is_relu_ && o.nonlinearity != "tanh")
-    fail(Category::bad_argument, "RNNCell", fmt::format("the nonlinearity \"{}\"", o.nonlinearity), where);
+    : RecurrentCell(parent, std::move(name),
+                    {"RNNCell", 1, in, hidden, o.bias, nonlinearity(o.nonlinearity, where)}, where) {}
+
+std::unique_ptr<Module> RNNCell::clone() const {
+  return clone_as<RNNCell>(config().in, config().hidden,
+                           RNNCellOptions{config().bias, config().nonlinearity});
 }
 
 Tensor RNNCell::forward(Operand input, const Tensor& h) const { return next(input, {h})[0]; }
 
 Tensors RNNCell::step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const {
-  return {detail::rnn_steps(x, weights, before[0], {}, is_relu_, false)};
+  return {detail::rnn_steps(x, weights, before[0], {}, config().nonlinearity == "relu", false)};
 }
 
 LSTMCell::LSTMCell(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMCellOptions o,
                    SourceLocation where)
     : RecurrentCell(parent, std::move(name), {"LSTMCell", 4, in, hidden, o.bias}, where) {}
+
+std::unique_ptr<Module> LSTMCell::clone() const {
+  return clone_as<LSTMCell>(config().in, config().hidden, LSTMCellOptions{config().bias});
+}
 
 LSTM::State LSTMCell::forward(Operand input, const LSTM::State& state) const {
   if (state.h.defined() != state.c.defined())
@@ -99,6 +124,10 @@ Tensors LSTMCell::step(const Tensor& x, const Recurrent::Weights& weights, const
 GRUCell::GRUCell(Module* parent, std::string name, int64_t in, int64_t hidden, GRUCellOptions o,
                  SourceLocation where)
     : RecurrentCell(parent, std::move(name), {"GRUCell", 3, in, hidden, o.bias}, where) {}
+
+std::unique_ptr<Module> GRUCell::clone() const {
+  return clone_as<GRUCell>(config().in, config().hidden, GRUCellOptions{config().bias});
+}
 
 Tensor GRUCell::forward(Operand input, const Tensor& h) const { return next(input, {h})[0]; }
 

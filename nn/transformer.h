@@ -9,6 +9,7 @@
 
 #include <optional>
 
+#include "nn/module_list.h"
 #include "nn/transformer_layers.h"
 #include "ops/creation.h"
 
@@ -16,31 +17,31 @@
 namespace retrograd::inline v0::nn {
 
 struct TransformerStackOptions {
-  std::optional<LayerNormOptions> norm = {};  // a LayerNorm of the output
+  std::shared_ptr<LayerNorm> norm = {};  // of the output; becomes a child
 };
 using TransformerEncoderOptions = TransformerStackOptions;
 using TransformerDecoderOptions = TransformerStackOptions;
 
 namespace detail {
 
-/// Common base of the two stacks: how a stack was made, its layers and norm.
+/// Common base of the two stacks: layers, and a norm.
 template <class Layer>
 class TransformerStack : public Module {
  public:
-  /// num_layers layers as `layer` is, with its values; it is not changed, nor part of this module. Error(bad_argument)
-  /// for a negative number.
+  /// num_layers clones of `layer`, which is not part of this module. Error(bad_argument) for a negative number.
   TransformerStack(Module* parent, std::string name, const Layer& layer, int64_t num_layers,
                    TransformerStackOptions options = {}, SourceLocation where = SourceLocation::current());
-  /// num_layers layers with initial values of their own. Errors are those of the layer, too.
-  TransformerStack(Module* parent, std::string name, int64_t d_model, int64_t nhead, int64_t num_layers,
-                   TransformerLayerOptions layer_options = {}, TransformerStackOptions options = {},
-                   SourceLocation where = SourceLocation::current());
+  /// These layers, which may be used elsewhere, too.
+  TransformerStack(Module* parent, std::string name, const std::vector<std::shared_ptr<Layer>>& layers,
+                   TransformerStackOptions options = {});
 
-  ModuleList<Layer> layers;
-  std::optional<LayerNorm> norm;
+  ModuleList<Layer> layers{this, "layers"};
+  std::shared_ptr<LayerNorm> norm;
 
  protected:
   Tensor normalized(const Tensor& x) const { return norm ? (*norm)(x) : x; }
+  template <class Stack>
+  std::unique_ptr<Module> clone_stack() const;
 };
 
 }  // namespace detail
@@ -52,8 +53,9 @@ class TransformerEncoder : public detail::TransformerStack<TransformerEncoderLay
                  bool is_causal = false) const;
   Tensor operator()(Operand src, const Tensor& mask = {}, const Tensor& src_key_padding_mask = {},
                     bool is_causal = false) const {
-    return forward(src, mask, src_key_padding_mask, is_causal);
+    return call(*this, src, mask, src_key_padding_mask, is_causal);
   }
+  std::unique_ptr<Module> clone() const override;
 };
 
 class TransformerDecoder : public detail::TransformerStack<TransformerDecoderLayer> {
@@ -67,9 +69,10 @@ class TransformerDecoder : public detail::TransformerStack<TransformerDecoderLay
                     const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
                     const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
                     bool memory_is_causal = false) const {
-    return forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-                   tgt_is_causal, memory_is_causal);
+    return call(*this, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                tgt_is_causal, memory_is_causal);
   }
+  std::unique_ptr<Module> clone() const override;
 };
 
 struct TransformerOptions {
@@ -96,9 +99,11 @@ class Transformer : public Module {
                     const Tensor& tgt_key_padding_mask = {}, const Tensor& memory_key_padding_mask = {},
                     bool src_is_causal = false, bool tgt_is_causal = false,
                     bool memory_is_causal = false) const {
-    return forward(src, tgt, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
-                   memory_key_padding_mask, src_is_causal, tgt_is_causal, memory_is_causal);
+    return call(*this, src, tgt, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
+                memory_key_padding_mask, src_is_causal, tgt_is_causal, memory_is_causal);
   }
+
+  std::unique_ptr<Module> clone() const override;
 
   /// (size, size): -infinity above the diagonal, else 0: a mask that leaves out what follows a position.
   static Tensor generate_square_subsequent_mask(Dim size, TensorOptions options = {},
@@ -106,6 +111,9 @@ class Transformer : public Module {
 
   TransformerEncoder encoder;
   TransformerDecoder decoder;
+
+ private:
+  TransformerOptions options_;
 };
 
 }  // namespace retrograd::nn

@@ -97,4 +97,11 @@ Tensor TransformerDecoderLayer::forward(Operand tgt, const Tensor& memory, const
                   [&](const Tensor& x) { return dropout3(linear2(dropout(activation(linear1(x))))); });
 }
 
+std::unique_ptr<Module> TransformerEncoderLayer::clone() const {
+  return clone_as<TransformerEncoderLayer>(d_model(), nhead(), options());
+}
+std::unique_ptr<Module> TransformerDecoderLayer::clone() const {
+  return clone_as<TransformerDecoderLayer>(d_model(), nhead(), options());
+}
+
 }  // namespace retrograd::nn

@@ -70,8 +70,9 @@ class TransformerEncoderLayer : public detail::TransformerLayer {
                  bool is_causal = false) const;
   Tensor operator()(Operand src, const Tensor& src_mask = {}, const Tensor& src_key_padding_mask = {},
                     bool is_causal = false) const {
-    return forward(src, src_mask, src_key_padding_mask, is_causal);
+    return call(*this, src, src_mask, src_key_padding_mask, is_causal);
   }
+  std::unique_ptr<Module> clone() const override;
 
   MultiheadAttention self_attn;
   Linear linear1;
@@ -95,9 +96,10 @@ class TransformerDecoderLayer : public detail::TransformerLayer {
                     const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
                     const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
                     bool memory_is_causal = false) const {
-    return forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-                   tgt_is_causal, memory_is_causal);
+    return call(*this, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                tgt_is_causal, memory_is_causal);
   }
+  std::unique_ptr<Module> clone() const override;
 
   MultiheadAttention self_attn, multihead_attn;
   Linear linear1;
