@@ -1,90 +1,24 @@
-// Layers: modules with one forward. Parameters, their names, shapes and initial values are PyTorch's.
-// A layer is called like a function. Options are structs: `nn::Linear fc{this, "fc", 64, 10, {.bias = false}}`.
+// Layers made of others, and all other layers, one header for each family. Parameters, their names, shapes and initial
+// values are PyTorch's. A layer is called like a function. Options are structs: `nn::Linear fc{this, "fc", 64, 10,
+// {.bias = false}}`. nn/layer.h says what a layer is made of.
 #pragma once
 
-#include "nn/module.h"
+#include "nn/activations.h"
+#include "nn/adaptive_softmax.h"
+#include "nn/convolution.h"
+#include "nn/distances.h"
+#include "nn/dropout.h"
+#include "nn/embedding.h"
+#include "nn/linear.h"
+#include "nn/losses.h"
+#include "nn/margin_losses.h"
+#include "nn/norms.h"
+#include "nn/padding.h"
+#include "nn/patches.h"
+#include "nn/pooling.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::nn {
-
-struct LinearOptions {
-  bool bias = true;
-};
-
-/// x (..., in) -> (..., out): x weight' + bias. weight [out, in], bias [out], both uniform in +-1/sqrt(in).
-class Linear : public Module {
- public:
-  Linear(Module* parent, std::string name, int64_t in, int64_t out, LinearOptions options = {});
-  Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return call(*this, x); }
-
-  Parameter weight, bias;
-};
-
-/// index (...) of int64 or int32 -> (..., width). weight [rows, width], standard normal.
-class Embedding : public Module {
- public:
-  Embedding(Module* parent, std::string name, int64_t rows, int64_t width);
-  Tensor forward(Operand index) const;
-  Tensor operator()(Operand index) const { return call(*this, index); }
-
-  Parameter weight;
-};
-
-struct LayerNormOptions {
-  double eps = 1e-5;
-  bool bias = true;
-};
-
-/// Over the last dims, whose sizes are `normalized_shape`: (x - mean) / sqrt(var + eps) * weight + bias; weight ones,
-/// bias zeros.
-class LayerNorm : public Module {
- public:
-  LayerNorm(Module* parent, std::string name, const IntArray& normalized_shape,
-            LayerNormOptions options = {});
-  Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return call(*this, x); }
-
-  Parameter weight, bias;
-
- private:
-  IntArray normalized_shape_;
-  double eps_;
-};
-
-/// In training zeroes each element with probability p and scales the others by 1 / (1 - p). Error(bad_argument) unless
-/// 0 <= p <= 1.
-class Dropout : public Module {
- public:
-  Dropout(Module* parent, std::string name, double p = 0.5, SourceLocation where = SourceLocation::current());
-  Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return call(*this, x); }
-
- private:
-  double p_;
-};
-
-class ReLU : public Module {
- public:
-  using Module::Module;
-  Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return call(*this, x); }
-};
-
-struct GELUOptions {
-  std::string_view approximate = "none";  // or "tanh"
-};
-
-class GELU : public Module {
- public:
-  GELU(Module* parent, std::string name, GELUOptions options = {})
-      : Module(parent, std::move(name)), options_(options) {}
-  Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return call(*this, x); }
-
- private:
-  GELUOptions options_;
-};
 
 struct CausalSelfAttentionOptions {
   bool bias = true;

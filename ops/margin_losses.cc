@@ -36,6 +36,25 @@ void check_ranks(std::string_view op, Operand x, std::initializer_list<const Ten
            x.where());
 }
 
+// Checks of a triplet loss.
+void check_triplet(std::string_view op, Operand anchor, const Tensor& positive, const Tensor& negative,
+                   Scalar margin) {
+  if (margin <= Scalar(0))
+    fail(Category::bad_argument, op, fmt::format("the margin {} is not positive", to_string(margin)),
+         anchor.where());
+  check_ranks(op, anchor, {&positive, &negative});
+}
+
+// d(anchor, positive) and d(anchor, negative); with `swap` d(positive, negative) where that is smaller.
+struct TripletDistances {
+  Tensor near, far;
+};
+TripletDistances triplet_distances(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                   const DistanceFunction& distance, bool swap) {
+  const Tensor far = distance(anchor, negative);
+  return {distance(anchor, positive), swap ? minimum(far, distance(positive, negative)) : far};
+}
+
 }  // namespace
 
 Tensor margin_ranking_loss(Operand input1, const Tensor& input2, const Tensor& target, Scalar margin,
@@ -89,18 +108,30 @@ Tensor triplet_margin_loss(Operand anchor, const Tensor& positive, const Tensor&
                            Scalar p, Scalar eps, bool swap, std::string_view reduction) {
   const NamedCall call("triplet_margin_loss", anchor.where());
   const auto averaging = parse_reduction(reduction, "triplet_margin_loss", anchor.where());
-  if (margin <= Scalar(0))
-    fail(Category::bad_argument, "triplet_margin_loss",
-         fmt::format("the margin {} is not positive", to_string(margin)), anchor.where());
-  check_ranks("triplet_margin_loss", anchor, {&positive, &negative});
+  check_triplet("triplet_margin_loss", anchor, positive, negative, margin);
   const LossOperands wide({&anchor.tensor(), &positive, &negative});
-  const Tensor a = wide(anchor), near = wide(positive), far = wide(negative);
   const auto distance = [&](const Tensor& x, const Tensor& y) {
     return pairwise_distance(Operand(x, anchor.where()), y, p, eps);
   };
-  Tensor apart = distance(a, far);
-  if (swap) apart = minimum(apart, distance(near, far));
-  return wide.reduce(relu(add(sub(distance(a, near), apart), margin)), averaging);
+  const auto [near, far] = triplet_distances(wide(anchor), wide(positive), wide(negative), distance, swap);
+  return wide.reduce(relu(add(sub(near, far), margin)), averaging);
+}
+
+Tensor triplet_margin_with_distance_loss(Operand anchor, const Tensor& positive, const Tensor& negative,
+                                         const DistanceFunction& distance_function, Scalar margin, bool swap,
+                                         std::string_view reduction) {
+  const NamedCall call("triplet_margin_with_distance_loss", anchor.where());
+  if (!distance_function)
+    return triplet_margin_loss(anchor, positive, negative, margin, 2.0, 1e-6, swap, reduction);
+  const auto averaging = parse_reduction(reduction, "triplet_margin_with_distance_loss", anchor.where());
+  check_triplet("triplet_margin_with_distance_loss", anchor, positive, negative, margin);
+  const auto distance = [&](const Tensor& x, const Tensor& y) {
+    const CallScope::Suspend users_lines;
+    return distance_function(x, y);
+  };
+  const auto [near, far] = triplet_distances(anchor.tensor(), positive, negative, distance, swap);
+  const LossOperands wide({&near, &far});
+  return wide.reduce(relu(add(sub(wide(near), wide(far)), margin)), averaging);
 }
 
 namespace {

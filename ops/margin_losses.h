@@ -66,6 +66,11 @@ Tensor cosine_embedding_loss(Operand input1, const Tensor& input2, const Tensor&
 Tensor triplet_margin_loss(Operand anchor, const Tensor& positive, const Tensor& negative,
                            Scalar margin = 1.0, Scalar p = 2.0, Scalar eps = 1e-6, bool swap = false,
                            std::string_view reduction = "mean");
+using DistanceFunction = std::function<Tensor(const Tensor&, const Tensor&)>;
+/// The same with any distance of two rows, (N, D) and (N, D) -> (N); pairwise_distance if none is given.
+Tensor triplet_margin_with_distance_loss(Operand anchor, const Tensor& positive, const Tensor& negative,
+                                         const DistanceFunction& distance_function = {}, Scalar margin = 1.0,
+                                         bool swap = false, std::string_view reduction = "mean");
 /// Mean over the classes of weight[target] max(0, margin - input[target] + input[i])^p for i other than the target;
 /// p is 1 or 2. Input (N, C) with target (N) int64, or (C) with a target of one element. Errors: bad_dim,
 /// shape_mismatch, dtype_mismatch, index_out_of_range, bad_argument (p).
