@@ -2,7 +2,6 @@
 #include "nn/recurrent_cells.h"
 
 #include <cmath>
-#include <ostream>
 
 #include <fmt/format.h>
 
@@ -68,11 +67,11 @@ Tensors RecurrentCell::next(Operand input, const Tensors& state) const {
   return after;
 }
 
-void RecurrentCell::pretty_print(std::ostream& out) const {
-  out << config_.name << '(' << config_.in << ", " << config_.hidden;
-  if (!config_.bias) out << ", bias=false";
-  if (config_.nonlinearity != "tanh") out << ", nonlinearity=" << config_.nonlinearity;
-  out << ')';
+std::string RecurrentCell::extra_repr() const {
+  std::string text = fmt::format("{}, {}", config_.in, config_.hidden);
+  if (!config_.bias) text += ", bias=false";
+  if (config_.nonlinearity != "tanh") text += fmt::format(", nonlinearity={}", config_.nonlinearity);
+  return text;
 }
 
 namespace {
@@ -88,13 +87,8 @@ std::string_view nonlinearity(std::string_view name, SourceLocation where) {
 
 RNNCell::RNNCell(Module* parent, std::string name, int64_t in, int64_t hidden, RNNCellOptions o,
                  SourceLocation where)
-    : RecurrentCell(parent, std::move(name),
-                    {"RNNCell", 1, in, hidden, o.bias, nonlinearity(o.nonlinearity, where)}, where) {}
-
-std::unique_ptr<Module> RNNCell::clone() const {
-  return clone_as<RNNCell>(config().in, config().hidden,
-                           RNNCellOptions{config().bias, config().nonlinearity});
-}
+    : Layer(parent, std::move(name), {type_name, 1, in, hidden, o.bias, nonlinearity(o.nonlinearity, where)},
+            where) {}
 
 Tensor RNNCell::forward(Operand input, const Tensor& h) const { return next(input, {h})[0]; }
 
@@ -104,11 +98,7 @@ Tensors RNNCell::step(const Tensor& x, const Recurrent::Weights& weights, const 
 
 LSTMCell::LSTMCell(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMCellOptions o,
                    SourceLocation where)
-    : RecurrentCell(parent, std::move(name), {"LSTMCell", 4, in, hidden, o.bias}, where) {}
-
-std::unique_ptr<Module> LSTMCell::clone() const {
-  return clone_as<LSTMCell>(config().in, config().hidden, LSTMCellOptions{config().bias});
-}
+    : Layer(parent, std::move(name), {type_name, 4, in, hidden, o.bias}, where) {}
 
 LSTM::State LSTMCell::forward(Operand input, const LSTM::State& state) const {
   if (state.h.defined() != state.c.defined())
@@ -123,11 +113,7 @@ Tensors LSTMCell::step(const Tensor& x, const Recurrent::Weights& weights, const
 
 GRUCell::GRUCell(Module* parent, std::string name, int64_t in, int64_t hidden, GRUCellOptions o,
                  SourceLocation where)
-    : RecurrentCell(parent, std::move(name), {"GRUCell", 3, in, hidden, o.bias}, where) {}
-
-std::unique_ptr<Module> GRUCell::clone() const {
-  return clone_as<GRUCell>(config().in, config().hidden, GRUCellOptions{config().bias});
-}
+    : Layer(parent, std::move(name), {type_name, 3, in, hidden, o.bias}, where) {}
 
 Tensor GRUCell::forward(Operand input, const Tensor& h) const { return next(input, {h})[0]; }
 

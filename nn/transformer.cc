@@ -38,27 +38,27 @@ TransformerStackOptions stack_options(const TransformerOptions& o) {
 
 namespace detail {
 
-template <class Layer>
-TransformerStack<Layer>::TransformerStack(Module* parent, std::string name, const Layer& layer,
-                                          int64_t num_layers, TransformerStackOptions options,
-                                          SourceLocation where)
+template <class Item>
+TransformerStack<Item>::TransformerStack(Module* parent, std::string name, const Item& layer,
+                                         int64_t num_layers, TransformerStackOptions options,
+                                         SourceLocation where)
     : TransformerStack(parent, std::move(name), copies_of(layer, num_layers, where), options) {}
 
-template <class Layer>
-TransformerStack<Layer>::TransformerStack(Module* parent, std::string name,
-                                          const std::vector<std::shared_ptr<Layer>>& given,
-                                          TransformerStackOptions options)
+template <class Item>
+TransformerStack<Item>::TransformerStack(Module* parent, std::string name,
+                                         const std::vector<std::shared_ptr<Item>>& given,
+                                         TransformerStackOptions options)
     : Module(parent, std::move(name)), norm(options.norm) {
   layers.extend(given);
   if (norm) register_module("norm", norm);
 }
 
-template <class Layer>
-template <class Stack>
-std::unique_ptr<Module> TransformerStack<Layer>::clone_stack() const {
-  std::vector<std::shared_ptr<Layer>> copies;
+template <class Item>
+std::tuple<std::vector<std::shared_ptr<Item>>, TransformerStackOptions> TransformerStack<Item>::arguments()
+    const {
+  std::vector<std::shared_ptr<Item>> copies;
   for (const auto& layer : layers) copies.push_back(copy_of(*layer));
-  return clone_as<Stack>(copies, TransformerStackOptions{.norm = norm ? copy_of(*norm) : nullptr});
+  return {copies, {.norm = norm ? copy_of(*norm) : nullptr}};
 }
 
 template class TransformerStack<TransformerEncoderLayer>;
@@ -74,8 +74,6 @@ Tensor TransformerEncoder::forward(Operand src, const Tensor& mask, const Tensor
   return normalized(x);
 }
 
-std::unique_ptr<Module> TransformerEncoder::clone() const { return clone_stack<TransformerEncoder>(); }
-
 Tensor TransformerDecoder::forward(Operand tgt, const Tensor& memory, const Tensor& tgt_mask,
                                    const Tensor& memory_mask, const Tensor& tgt_key_padding_mask,
                                    const Tensor& memory_key_padding_mask, bool tgt_is_causal,
@@ -88,17 +86,15 @@ Tensor TransformerDecoder::forward(Operand tgt, const Tensor& memory, const Tens
   return normalized(x);
 }
 
-std::unique_ptr<Module> TransformerDecoder::clone() const { return clone_stack<TransformerDecoder>(); }
-
 Transformer::Transformer(Module* parent, std::string name, TransformerOptions o, SourceLocation where)
-    : Module(parent, std::move(name)),
+    : Layer(parent, std::move(name)),
+      options(o),
       encoder(this, "encoder",
               TransformerEncoderLayer(nullptr, "", o.d_model, o.nhead, layer_options(o), where),
               o.num_encoder_layers, stack_options(o), where),
       decoder(this, "decoder",
               TransformerDecoderLayer(nullptr, "", o.d_model, o.nhead, layer_options(o), where),
-              o.num_decoder_layers, stack_options(o), where),
-      options_(std::move(o)) {
+              o.num_decoder_layers, stack_options(o), where) {
   for (const Tensor& p : parameters())
     if (p.dim() > 1) init::xavier_uniform_(p);
 }
@@ -112,8 +108,6 @@ Tensor Transformer::forward(Operand src, const Tensor& tgt, const Tensor& src_ma
   return decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
                  tgt_is_causal, memory_is_causal);
 }
-
-std::unique_ptr<Module> Transformer::clone() const { return clone_as<Transformer>(options_); }
 
 Tensor Transformer::generate_square_subsequent_mask(Dim size, TensorOptions options, SourceLocation where) {
   const NoGradGuard no_grad;
