@@ -285,8 +285,8 @@ class Tensor {
   /// With the dtype and device of `other`, or of these options (whose requires_grad does not count).
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
             SourceLocation where = SourceLocation::current()) const;
-  template <std::same_as<TensorOptions> Options>  // not of what converts to options
-  Tensor to(const Options& options, bool = false, bool copy = false,
+  template <std::same_as<TensorOptions> Options>  // not what converts to options
+  Tensor to(const Options& options, bool /*non_blocking*/ = false, bool copy = false,
             SourceLocation where = SourceLocation::current()) const {
     return to_options(options, copy, where);
   }

@@ -75,7 +75,7 @@ TEST_CASE("what is computed in the mode belongs to it; views share what their me
 TEST_CASE("a tensor of the mode cannot be saved for a backward") {
   const Tensor x = inference({3, 4}), w = leaf();
   std::string text;
-  CHECK(rg::category_of([&] { w * x; }, &text) == rg::Category::bad_argument);
+  CHECK(rg::category_of([&] { w* x; }, &text) == rg::Category::bad_argument);
   CHECK(text.find("cannot be saved for a backward") != std::string::npos);
   CHECK(text.find("clone") != std::string::npos);
   const Tensor sum = w + x;  // saves nothing
