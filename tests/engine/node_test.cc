@@ -1,4 +1,4 @@
-// Nodes of a backward as a program sees them: names, edges, leaves, saved values, hooks of leaves, walks of long graphs.
+// Nodes of a backward as a program sees them: names, edges, leaves, saved values, hooks of leaves, long graphs.
 // Not tested here: the order in which nodes run (tests/scenarios).
 #include "engine/node.h"
 

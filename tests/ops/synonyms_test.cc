@@ -1,5 +1,5 @@
-// The other names of functions (ops/synonyms.h): each gives what the function gives that it stands for, as a function, as
-// a method and in place.
+// The other names of functions (ops/synonyms.h): each gives what the function gives that it stands for, as a function,
+// as a method and in place.
 #include "ops/synonyms.h"
 
 #include "retrograd/retrograd.h"
