@@ -2,8 +2,8 @@
 //
 // Slots hold the cell of a saved tensor, so whatever saved it must notice: the memory that the tensor has afterwards is
 // at a version that the old one never had, as if it had been written to. Views that the tensor had keep the old memory,
-// and are no views from then on (has_lost_its_base in engine/inplace.cc). In recorded code there are no such operations:
-// the function runs eagerly.
+// and are no views from then on (has_lost_its_base in engine/inplace.cc). There are no such operations in recorded
+// code: the function runs eagerly.
 #include <fmt/format.h>
 
 #include "engine/basic_ops.h"
