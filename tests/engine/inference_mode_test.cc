@@ -120,6 +120,19 @@ TEST_CASE("it has no version; a normal tensor has one, also in the mode") {
   CHECK(rg::category_of([&] { rg::sum(y).backward(); }) == rg::Category::version_mismatch);
 }
 
+TEST_CASE("a backward in the mode leaves what was saved as it is") {
+  const Tensor w = leaf(), y = rg::sum(rg::exp(w * w));
+  {
+    const InferenceMode mode;
+    y.backward();
+  }
+  CHECK_FALSE(w.is_inference());
+  CHECK_FALSE(y.is_inference());
+  CHECK(w.grad().is_inference());
+  rg::sum(w * w).backward();
+  CHECK(w.grad()[0].item<double>() == Approx(2 * std::exp(1.0) + 2));
+}
+
 TEST_CASE("recorded functions run in the mode as eager code does") {
   const Tensor w = leaf(), x = rg::tensor({3.0, 4.0});
   auto f = rg::compile([&](const Tensor& t) { return t * w; });
