@@ -1,15 +1,15 @@
 // Node: a step of a backward as the public API shows it: a record of the tape, or a leaf with what accumulates its
 // gradient (PyTorch: AccumulateGrad).
 //
-// A handle of two words, equal to another of the same record or leaf; it keeps what it shows. An empty one, the grad_fn()
-// of a leaf, equals nullptr and is false in a condition. `node.name()` and `node->name()` are the same.
+// A handle of two words, equal to another of the same record or leaf; it keeps what it shows. An empty one, the
+// grad_fn() of a leaf, equals nullptr and is false in a condition. `node.name()` and `node->name()` are the same.
 //
 //   input      a gradient that arrives: of a result of the forward call
 //   output     a gradient that leaves: of an operand. Its edge leads to the node that receives it
 //
 // Names are those of the ops, "mul", and "accumulate_grad" for a leaf: PyTorch's ("MulBackward0") follow no rule.
 // A graph is walked with next_edges() and a list of what is still to come: no function here recurses.
-// Members of an empty node: name() is "", the counts are 0, and whatever else needs a record is an Error(hook_forbidden).
+// Of an empty node name() is "" and the counts are 0; whatever else needs a record is an Error(hook_forbidden).
 #pragma once
 
 #include "engine/tape.h"

@@ -38,8 +38,10 @@ bool same_edge(const TensorImpl& cell, const Edge& edge) {
                      : cell.grad_fn.get() == edge.record() && cell.output_nr == edge.output_nr();
 }
 
-// Of the memory that the call has made: a result may be an operand, or show its memory.
+// Of the memory that the call has made: a result may be an operand, or show its memory. What runs on the host may also
+// give a tensor that was there before (unpack, the function of a user); the calls that it makes itself come here.
 void mark_inference(const Call& call, Tensor* results) {
+  if (call.op->run_on_host && !call.op->is(Trait::fresh)) return;
   for (int i = 0; i < call.outputs; ++i) {
     if (!results[i].has_storage()) continue;
     const RefPtr<Storage>& memory = results[i].impl().storage();

@@ -218,9 +218,9 @@ class Tensor {
   Node grad_fn(SourceLocation where = SourceLocation::current()) const;
   /// Which result of grad_fn() this is; 0 for a leaf.
   int64_t output_nr(SourceLocation where = SourceLocation::current()) const;
-  /// Cuts the tensor off from its history and makes it a leaf that requires no gradient; returns it. Its retain_grad ends;
-  /// the gradient of what was computed from it before still follows the old history. Errors: bad_argument for a view,
-  /// whose history is that of its base; unsupported in a recorded backward.
+  /// Cuts the tensor off from its history and makes it a leaf that requires no gradient; returns it. Its retain_grad
+  /// ends; the gradient of what was computed from it before still follows the old history. Errors: bad_argument for a
+  /// view, whose history is that of its base; unsupported in a recorded backward.
   const Tensor& detach_(SourceLocation where = SourceLocation::current()) const;
   // A hook that returns nothing only reads (engine/hook.h).
   /// Calls `hook`, Tensor(const Tensor&), with the gradient of this tensor in every backward that reaches it; a defined
@@ -285,8 +285,8 @@ class Tensor {
   /// With the dtype and device of `other`, or of these options (whose requires_grad does not count).
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
             SourceLocation where = SourceLocation::current()) const;
-  template <std::same_as<TensorOptions> Options>  // not of what converts to options
-  Tensor to(const Options& options, bool = false, bool copy = false,
+  template <std::same_as<TensorOptions> Options>  // not what converts to options
+  Tensor to(const Options& options, bool /*non_blocking*/ = false, bool copy = false,
             SourceLocation where = SourceLocation::current()) const {
     return to_options(options, copy, where);
   }
@@ -296,8 +296,8 @@ class Tensor {
   Tensor type_as(const Tensor& other, SourceLocation where = SourceLocation::current()) const {
     return to(other, false, false, where);
   }
-  /// The same memory without a history: detach(). Unlike in PyTorch, a write to it counts for what was saved before, and
-  /// a backward that needs the old value is an Error(version_mismatch).
+  /// The same memory without a history: detach(). Unlike in PyTorch, a write to it counts for what was saved before,
+  /// and a backward that needs the old value is an Error(version_mismatch).
   Tensor data(SourceLocation where = SourceLocation::current()) const { return detach(where); }
   Tensor variable_data(SourceLocation where = SourceLocation::current()) const { return detach(where); }
   Tensor tensor_data(SourceLocation where = SourceLocation::current()) const { return detach(where); }
@@ -405,8 +405,8 @@ class Tensor {
   RefPtr<TensorImpl> impl_;
 };
 
-/// What mutable_grad() gives: the gradient, which may be undefined, and the tensor to which an assigned one belongs. For
-/// use within one expression.
+/// What mutable_grad() gives: the gradient, which may be undefined, and the tensor to which an assigned one belongs.
+/// For use within one expression.
 class MutableGrad : public Tensor {
  public:
   MutableGrad(const Tensor& owner, SourceLocation where)

@@ -58,6 +58,9 @@ struct Tensor {
   TensorImpl* get() const;
 };
 struct Condition;
+struct LossReduction {
+  LossReduction(const char*) {}
+};
 using Tensors = std::initializer_list<Tensor>;
 struct Operand {
   Operand(const Tensor&) {}

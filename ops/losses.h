@@ -13,7 +13,9 @@
 #pragma once
 
 #include "ops/elementwise.h"
+#ifndef RG_FORMULAS
 #include "ops/loss_options.h"
+#endif
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {

@@ -1,5 +1,5 @@
-// Other names that libtorch has for functions: subtract is sub, less is lt, clip is clamp. Shapes, dtypes and errors are
-// those of the function that each calls; errors begin with that function's name.
+// Other names that libtorch has for functions: subtract is sub, less is lt, clip is clamp. Shapes, dtypes and errors
+// are those of the function that each calls; errors begin with that function's name.
 #pragma once
 
 #include "ops/arithmetic.h"

@@ -6,9 +6,7 @@
 
 namespace retrograd::inline v0 {
 
-TensorOptions Tensor::options(SourceLocation where) const {
-  return {dtype(where), device(where)};
-}
+TensorOptions Tensor::options(SourceLocation where) const { return {dtype(where), device(where)}; }
 
 Tensor Tensor::to(Device device, ScalarType dtype, bool, bool copy, SourceLocation where) const {
   const NamedCall call("to", where);

@@ -75,7 +75,7 @@ TEST_CASE("what is computed in the mode belongs to it; views share what their me
 TEST_CASE("a tensor of the mode cannot be saved for a backward") {
   const Tensor x = inference({3, 4}), w = leaf();
   std::string text;
-  CHECK(rg::category_of([&] { w * x; }, &text) == rg::Category::bad_argument);
+  CHECK(rg::category_of([&] { w* x; }, &text) == rg::Category::bad_argument);
   CHECK(text.find("cannot be saved for a backward") != std::string::npos);
   CHECK(text.find("clone") != std::string::npos);
   const Tensor sum = w + x;  // saves nothing
@@ -118,6 +118,19 @@ TEST_CASE("it has no version; a normal tensor has one, also in the mode") {
   }
   CHECK(y._version() == 1);
   CHECK(rg::category_of([&] { rg::sum(y).backward(); }) == rg::Category::version_mismatch);
+}
+
+TEST_CASE("a backward in the mode leaves what was saved as it is") {
+  const Tensor w = leaf(), y = rg::sum(rg::exp(w * w));
+  {
+    const InferenceMode mode;
+    y.backward();
+  }
+  CHECK_FALSE(w.is_inference());
+  CHECK_FALSE(y.is_inference());
+  CHECK(w.grad().is_inference());
+  rg::sum(w * w).backward();
+  CHECK(w.grad()[0].item<double>() == Approx(2 * std::exp(1.0) + 2));
 }
 
 TEST_CASE("recorded functions run in the mode as eager code does") {

@@ -1,4 +1,4 @@
-// Nodes of a backward as a program sees them: names, edges, leaves, saved values, hooks of leaves, walks of long graphs.
+// Nodes of a backward as a program sees them: names, edges, leaves, saved values, hooks of leaves, long graphs.
 // Not tested here: the order in which nodes run (tests/scenarios).
 #include "engine/node.h"
 
@@ -84,7 +84,8 @@ TEST_CASE("nodes are equal where they show the same record or leaf") {
 
 TEST_CASE("an edge has the number of the result that it leads to") {
   const Tensor x = leaf({3, 1, 2});
-  const Tensor pieces[] = {rg::sort(x).values * 2.0, rg::linalg::qr(rg::eye(2, 2, {rg::kFloat64}) * x[0]).R.sum()};
+  const Tensor pieces[] = {rg::sort(x).values * 2.0,
+                           rg::linalg::qr(rg::eye(2, 2, {rg::kFloat64}) * x[0]).R.sum()};
   CHECK(pieces[0].grad_fn()->next_edge(0).input_nr == 0);
   const Node sum = pieces[1].grad_fn();
   CHECK(sum->next_edge(0).input_nr == 1);
@@ -130,7 +131,9 @@ TEST_CASE("saved values by number and by name, at their place in the graph") {
   CHECK(rg::category_of([&] { inner->saved(2); }) == rg::Category::bad_argument);
   CHECK(rg::linalg::qr(rg::eye(2) * leaf({2})).R.grad_fn()->saved_name(1) == "result1");
   const Tensor x = leaf({2});
-  CHECK(rg::nn::functional::linear(rg::ones({1, 1}, {rg::kFloat64}), x.view({1, 1})).grad_fn()->saved_count() == 1);
+  CHECK(
+      rg::nn::functional::linear(rg::ones({1, 1}, {rg::kFloat64}), x.view({1, 1})).grad_fn()->saved_count() ==
+      1);
 }
 
 TEST_CASE("a read of a hooked value is a call of unpack of its own") {
@@ -218,8 +221,7 @@ TEST_CASE("nodes of recorded code are those of its records") {
   });
   const Tensor x = leaf({1, 2}), y = f(x);
   CHECK(name == "sin");
-  for (int run = 0; run < 2; ++run)
-    CHECK(f(x).to_vector() == (x * rg::sin(x)).to_vector());
+  for (int run = 0; run < 2; ++run) CHECK(f(x).to_vector() == (x * rg::sin(x)).to_vector());
   rg::sum(y).backward();
   const Tensor expected = leaf({1, 2});
   rg::sum(expected * rg::sin(expected)).backward();

@@ -1,5 +1,5 @@
-// The other names of functions (ops/synonyms.h): each gives what the function gives that it stands for, as a function, as
-// a method and in place.
+// The other names of functions (ops/synonyms.h): each gives what the function gives that it stands for, as a function,
+// as a method and in place.
 #include "ops/synonyms.h"
 
 #include "retrograd/retrograd.h"
@@ -19,15 +19,14 @@ struct Unary {
   Tensor (*meant)(const Tensor&);
 };
 
-#define ROW(NAME, MEANT)                                                                       \
-  Unary {                                                                                      \
-    #NAME, rg::NAME, [](const Tensor& x) { return x.NAME(); },                                 \
+#define ROW(NAME, MEANT)                                                                     \
+  Unary {                                                                                    \
+#NAME, rg::NAME, [](const Tensor& x) { return x.NAME(); },                                 \
         [](const Tensor& x) -> const Tensor& { return x.NAME##_(); },                          \
-        [](const Tensor& x) { return Tensor(rg::MEANT(x)); }                                   \
+        [](const Tensor& x) { return Tensor(rg::MEANT(x)); } \
   }
-const Unary kUnary[] = {ROW(absolute, abs),   ROW(negative, neg),   ROW(fix, trunc),
-                        ROW(arccos, acos),    ROW(arcsin, asin),    ROW(arctan, atan),
-                        ROW(arcsinh, asinh),  ROW(arctanh, atanh)};
+const Unary kUnary[] = {ROW(absolute, abs), ROW(negative, neg), ROW(fix, trunc),     ROW(arccos, acos),
+                        ROW(arcsin, asin),  ROW(arctan, atan),  ROW(arcsinh, asinh), ROW(arctanh, atanh)};
 #undef ROW
 
 void check_same(const Tensor& a, const Tensor& b) {
