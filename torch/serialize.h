@@ -91,7 +91,7 @@ class InputArchive {
 
 /// What has state_dict() and load_state_dict(), or points to it: a module's holder, a shared_ptr of a module.
 template <class T>
-concept PointsToState = requires(const T& t, const retrograd::StateDict& state) {
+concept PointsToState = requires(T& t, const retrograd::StateDict& state) {
   { t->state_dict() } -> std::convertible_to<retrograd::StateDict>;
   t->load_state_dict(state);
 };
