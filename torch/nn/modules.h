@@ -14,5 +14,4 @@
 #include "torch/nn/modules/padding.h"
 #include "torch/nn/modules/pooling.h"
 #include "torch/nn/modules/rnn.h"
-#include "torch/nn/modules/transformer.h"
 #include "torch/nn/modules/vision.h"
