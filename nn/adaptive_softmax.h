@@ -59,7 +59,9 @@ class AdaptiveLogSoftmaxWithLoss : public Layer<AdaptiveLogSoftmaxWithLoss> {
  private:
   int64_t shortlist() const { return cutoffs[0]; }
   int64_t first(size_t cluster) const { return cutoffs[cluster]; }
-  int64_t end(size_t cluster) const { return cluster + 1 < cutoffs.size() ? cutoffs[cluster + 1] : n_classes; }
+  int64_t end(size_t cluster) const {
+    return cluster + 1 < cutoffs.size() ? cutoffs[cluster + 1] : n_classes;
+  }
   Tensor cluster_log_prob(size_t cluster, const Tensor& input) const;
 };
 

@@ -32,8 +32,8 @@ void check_lists(int dims, std::initializer_list<const IntList*> lists, std::str
                  SourceLocation where) {
   for (const IntList* list : lists)
     if (list->size() != 1 && list->size() != dims)
-      fail(Category::bad_argument, type, fmt::format("a list has {} entries, not 1 or {}", list->size(), dims),
-           where);
+      fail(Category::bad_argument, type,
+           fmt::format("a list has {} entries, not 1 or {}", list->size(), dims), where);
 }
 
 // Entry d of a list with an entry per dim, or one for all.
@@ -100,9 +100,8 @@ IntArray Conv<Dims>::border() const {
     const int64_t before = options.padding.same
                                ? entry(options.dilation, d) * (entry(this->kernel_size, d) - 1) / 2
                                : entry(options.padding.sizes, d);
-    const int64_t both = options.padding.same
-                             ? entry(options.dilation, d) * (entry(this->kernel_size, d) - 1)
-                             : 2 * before;
+    const int64_t both =
+        options.padding.same ? entry(options.dilation, d) * (entry(this->kernel_size, d) - 1) : 2 * before;
     amounts.insert(amounts.end(), {before, both - before});
   }
   return amounts;
@@ -113,7 +112,8 @@ std::string Conv<Dims>::extra_repr() const {
   std::string text = channels_text(*this, Dims, options.stride);
   text += options.padding.same ? ", padding=same" : unless_usual("padding", options.padding.sizes, Dims, 0);
   text += unless_usual("dilation", options.dilation, Dims, 1) + groups_text(options.groups, options.bias);
-  return options.padding_mode == "zeros" ? text : fmt::format("{}, padding_mode={}", text, options.padding_mode);
+  return options.padding_mode == "zeros" ? text
+                                         : fmt::format("{}, padding_mode={}", text, options.padding_mode);
 }
 
 template <int Dims>

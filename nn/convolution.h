@@ -18,7 +18,8 @@ struct ConvOptions {
   IntList dilation = 1;
   int64_t groups = 1;
   bool bias = true;
-  std::string_view padding_mode = "zeros";  // or "reflect", "replicate", "circular": what the padding is made of
+  std::string_view padding_mode =
+      "zeros";  // or "reflect", "replicate", "circular": what the padding is made of
 };
 
 struct ConvTransposeOptions {
@@ -72,8 +73,8 @@ class ConvTranspose : public Layer<ConvTranspose<Dims>, ConvLayer> {
   ConvTranspose(Module* parent, std::string name, int64_t in, int64_t out, const IntList& kernel,
                 ConvTransposeOptions options = {}, SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x, const IntList& output_size = {}) const;
-  Tensor operator()(Operand x) const { return this->forward(x); }
-  Tensor operator()(Operand x, const IntList& output_size) const { return this->forward(x, output_size); }
+  Tensor operator()(Operand x) const { return this->call(*this, x); }
+  Tensor operator()(Operand x, const IntList& output_size) const { return this->call(*this, x, output_size); }
   std::string extra_repr() const;
   std::tuple<int64_t, int64_t, IntList, ConvTransposeOptions> arguments() const {
     return {this->in_channels, this->out_channels, this->kernel_size, options};

@@ -64,8 +64,7 @@ Embedding Embedding::from_pretrained(Module* parent, std::string name, const Ten
 Tensor Embedding::forward(Operand index) const {
   CallScope scope(index.where());
   const Tensor& rows = index.defined_tensor(type_name);
-  if (options.max_norm)
-    embedding_renorm_(weight, rows, *options.max_norm, options.norm_type, index.where());
+  if (options.max_norm) embedding_renorm_(weight, rows, *options.max_norm, options.norm_type, index.where());
   return embedding(Operand(weight, index.where()), rows, options.padding_idx, options.scale_grad_by_freq);
 }
 
@@ -97,8 +96,7 @@ EmbeddingBag EmbeddingBag::from_pretrained(Module* parent, std::string name, con
 Tensor EmbeddingBag::forward(Operand index, const Tensor& offsets, const Tensor& per_sample_weights) const {
   CallScope scope(index.where());
   const Tensor& rows = index.defined_tensor(type_name);
-  if (options.max_norm)
-    embedding_renorm_(weight, rows, *options.max_norm, options.norm_type, index.where());
+  if (options.max_norm) embedding_renorm_(weight, rows, *options.max_norm, options.norm_type, index.where());
   return embedding_bag(index, weight, offsets, options.scale_grad_by_freq, options.mode, per_sample_weights,
                        options.include_last_offset, options.padding_idx);
 }

@@ -14,8 +14,10 @@
 namespace retrograd::inline v0::nn {
 
 struct EmbeddingOptions {
-  std::optional<int64_t> padding_idx = {};  // a row that begins as zeros and gets no gradient; negative: from the end
-  std::optional<double> max_norm = {};      // rows are scaled to at most this norm, in place, when they are looked up
+  std::optional<int64_t> padding_idx =
+      {};  // a row that begins as zeros and gets no gradient; negative: from the end
+  std::optional<double> max_norm =
+      {};  // rows are scaled to at most this norm, in place, when they are looked up
   double norm_type = 2.0;
   bool scale_grad_by_freq = false;  // gradients are divided by how often their row was looked up
 };

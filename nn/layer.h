@@ -14,7 +14,7 @@
 // functions, or whose first operand is another tensor, opens one.
 #pragma once
 
-#include <ostream>
+#include <iosfwd>
 #include <tuple>
 
 #include "nn/module.h"
@@ -22,17 +22,50 @@
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::nn {
 
+namespace detail {
+
+/// One of three names, for 1, 2 and 3 dims.
+constexpr std::string_view name_for(int dims, std::string_view one, std::string_view two,
+                                    std::string_view three) {
+  return dims == 1 ? one : dims == 2 ? two : three;
+}
+
+/// A tensor on the memory of `given`, for a buffer; undefined if that is.
+Tensor sharing(const Tensor& given);
+
+/// "[3, 3]": a list of one number per dim, or of one for all.
+std::string list_text(const IntList& list, int dims);
+
+/// The text of a layer.
+void print_layer(std::ostream& out, const Module& layer, std::string_view type, const std::string& arguments);
+
+}  // namespace detail
+
 /// `Base`: a module that Self derives from.
 template <class Self, class Base = Module>
 class Layer : public Base {
  public:
   using Base::Base;
 
-  /// forward(x, more...).
+  /// forward(x, more...), with hooks.
   template <class... More>
-  auto operator()(Operand x, const More&... more) const
-      requires requires(const Self& self) { self.forward(x, more...); } {
-    return self().forward(x, more...);
+  auto operator()(Operand x, const More&... more) const requires requires(const Self& self) {
+    self.forward(x, more...);
+  }
+  { return Module::call(self(), x, more...); }
+  std::unique_ptr<Module> clone() const override {
+    if constexpr (requires { self().arguments(); })
+      return std::apply([this](const auto&... all) { return this->template clone_as<Self>(all...); },
+                        self().arguments());
+    else
+      return this->template clone_as<Self>();
+  }
+  /// "Linear(in_features=64, out_features=10, bias=false)"; of a layer with children, which follow, the name alone.
+  void pretty_print(std::ostream& out) const override {
+    if constexpr (requires { self().extra_repr(); })
+      detail::print_layer(out, *this, Self::type_name, self().extra_repr());
+    else
+      detail::print_layer(out, *this, Self::type_name, {});
   }
 
  private:
@@ -49,22 +82,6 @@ class OptionsLayer : public Layer<Self> {
 
   const Options options;
 };
-
-namespace detail {
-
-/// One of three names, for 1, 2 and 3 dims.
-constexpr std::string_view name_for(int dims, std::string_view one, std::string_view two,
-                                    std::string_view three) {
-  return dims == 1 ? one : dims == 2 ? two : three;
-}
-
-/// A tensor on the memory of `given`, for a buffer; undefined if that is.
-Tensor sharing(const Tensor& given);
-
-/// "[3, 3]": a list of one number per dim, or of one for all.
-std::string list_text(const IntList& list, int dims);
-
-}  // namespace detail
 
 }  // namespace retrograd::nn
 #pragma GCC visibility pop

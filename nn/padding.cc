@@ -27,15 +27,18 @@ Tensor PaddingLayer::padded(Operand x, std::string_view mode, std::optional<Scal
   const int64_t dims = padding.size() / 2, rank = x.defined_tensor("pad").dim();
   if (rank != dims + 1 && rank != dims + 2)
     fail(Category::bad_dim, "pad",
-         fmt::format("{} or {} dims are needed, not {}", dims + 1, dims + 2, describe(x.tensor())), x.where());
+         fmt::format("{} or {} dims are needed, not {}", dims + 1, dims + 2, describe(x.tensor())),
+         x.where());
   return pad(x, IntArray(padding.begin(), padding.end()), mode, value);
 }
 
-std::string PaddingLayer::padding_text() const { return detail::list_text(padding, padding.size()); }
+std::string PaddingLayer::padding_text() const {
+  return "padding=" + detail::list_text(padding, padding.size());
+}
 
 template <int Dims>
 std::string ConstantPad<Dims>::extra_repr() const {
-  return fmt::format("padding={}, value={}", this->padding_text(), value);
+  return fmt::format("{}, value={}", this->padding_text(), value);
 }
 
 template class ConstantPad<1>;

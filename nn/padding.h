@@ -38,27 +38,27 @@ class PaddingOf : public Layer<Self, PaddingLayer> {
 /// Mirrored at the border elements, which are not repeated. Amounts are less than the size.
 template <int Dims>
 struct ReflectionPad : PaddingOf<ReflectionPad<Dims>, Dims> {
-  static constexpr std::string_view mode = "reflect", type_name = detail::name_for(Dims, "ReflectionPad1d",
-                                                                                   "ReflectionPad2d",
-                                                                                   "ReflectionPad3d");
+  static constexpr std::string_view mode = "reflect",
+                                    type_name = detail::name_for(Dims, "ReflectionPad1d", "ReflectionPad2d",
+                                                                 "ReflectionPad3d");
   using PaddingOf<ReflectionPad, Dims>::PaddingOf;
 };
 
 /// The border elements repeated.
 template <int Dims>
 struct ReplicationPad : PaddingOf<ReplicationPad<Dims>, Dims> {
-  static constexpr std::string_view mode = "replicate", type_name = detail::name_for(Dims, "ReplicationPad1d",
-                                                                                     "ReplicationPad2d",
-                                                                                     "ReplicationPad3d");
+  static constexpr std::string_view mode = "replicate",
+                                    type_name = detail::name_for(Dims, "ReplicationPad1d", "ReplicationPad2d",
+                                                                 "ReplicationPad3d");
   using PaddingOf<ReplicationPad, Dims>::PaddingOf;
 };
 
 /// The elements of the other end. Amounts are at most the size.
 template <int Dims>
 struct CircularPad : PaddingOf<CircularPad<Dims>, Dims> {
-  static constexpr std::string_view mode = "circular", type_name = detail::name_for(Dims, "CircularPad1d",
-                                                                                    "CircularPad2d",
-                                                                                    "CircularPad3d");
+  static constexpr std::string_view mode = "circular",
+                                    type_name = detail::name_for(Dims, "CircularPad1d", "CircularPad2d",
+                                                                 "CircularPad3d");
   using PaddingOf<CircularPad, Dims>::PaddingOf;
 };
 

@@ -32,7 +32,10 @@ class Fold : public Layer<Fold> {
   static constexpr std::string_view type_name = "Fold";
   Fold(Module* parent, std::string name, const IntList& output_size, const IntList& kernel_size,
        UnfoldOptions options = {})
-      : Layer(parent, std::move(name)), output_size(output_size), kernel_size(kernel_size), options(options) {}
+      : Layer(parent, std::move(name)),
+        output_size(output_size),
+        kernel_size(kernel_size),
+        options(options) {}
   Tensor forward(Operand x) const;
   std::string extra_repr() const;
   std::tuple<IntList, IntList, UnfoldOptions> arguments() const {

@@ -36,9 +36,8 @@ MaxPoolResult MaxPool<Dims>::forward_with_indices(Operand x) const {
 template <int Dims>
 std::string MaxPool<Dims>::extra_repr() const {
   return fmt::format("{}, padding={}, dilation={}, ceil_mode={}",
-                     kernel_text(Dims, kernel_size, options.stride),
-                     detail::list_text(options.padding, Dims), detail::list_text(options.dilation, Dims),
-                     options.ceil_mode);
+                     kernel_text(Dims, kernel_size, options.stride), detail::list_text(options.padding, Dims),
+                     detail::list_text(options.dilation, Dims), options.ceil_mode);
 }
 
 template <int Dims>
@@ -54,14 +53,16 @@ std::string MaxUnpool<Dims>::extra_repr() const {
 }
 
 template <int Dims>
-MaxPoolResult FractionalMaxPool<Dims>::forward_with_indices(Operand x) const {
+requires(Dims == 2 || Dims == 3) MaxPoolResult FractionalMaxPool<Dims>::forward_with_indices(Operand x)
+const {
   constexpr auto function =
       Dims == 2 ? fractional_max_pool2d_with_indices : fractional_max_pool3d_with_indices;
-  return function(x, kernel_size, {options.output_size, options.output_ratio}, options.random_samples);
+  return function(x, kernel_size, {options.output_size, options.output_ratio}, random_samples);
 }
 
 template <int Dims>
-std::string FractionalMaxPool<Dims>::extra_repr() const {
+requires(Dims == 2 || Dims == 3) std::string FractionalMaxPool<Dims>::extra_repr()
+const {
   const std::string size = options.output_ratio.given()
                                ? "output_ratio=" + numbers_text(options.output_ratio)
                                : "output_size=" + detail::list_text(options.output_size, Dims);
@@ -136,9 +137,8 @@ MaxPoolResult AdaptiveMaxPool<Dims>::forward_with_indices(Operand x) const {
 // ---- resampling ----
 
 std::string Upsample::extra_repr() const {
-  const std::string size = options.scale_factor.given()
-                               ? "scale_factor=" + numbers_text(options.scale_factor)
-                               : "size=" + numbers_text(options.size);
+  const std::string size = options.scale_factor.given() ? "scale_factor=" + numbers_text(options.scale_factor)
+                                                        : "size=" + numbers_text(options.size);
   return fmt::format("{}, mode={}", size, options.mode);
 }
 

@@ -25,8 +25,7 @@ struct MaxPoolOptions {
 template <int Dims>
 class MaxPool : public Layer<MaxPool<Dims>> {
  public:
-  static constexpr std::string_view type_name =
-      detail::name_for(Dims, "MaxPool1d", "MaxPool2d", "MaxPool3d");
+  static constexpr std::string_view type_name = detail::name_for(Dims, "MaxPool1d", "MaxPool2d", "MaxPool3d");
   MaxPool(Module* parent, std::string name, const IntList& kernel_size, MaxPoolOptions options = {})
       : Layer<MaxPool>(parent, std::move(name)), kernel_size(kernel_size), options(options) {}
   Tensor forward(Operand x) const { return forward_with_indices(x).values; }
@@ -54,7 +53,7 @@ class MaxUnpool : public Layer<MaxUnpool<Dims>> {
       : Layer<MaxUnpool>(parent, std::move(name)), kernel_size(kernel_size), options(options) {}
   Tensor forward(Operand x, const Tensor& indices, const IntList& output_size = {}) const;
   Tensor operator()(Operand x, const Tensor& indices, const IntList& output_size = {}) const {
-    return this->forward(x, indices, output_size);
+    return this->call(*this, x, indices, output_size);
   }
   std::string extra_repr() const;
   std::tuple<IntList, MaxUnpoolOptions> arguments() const { return {kernel_size, options}; }
@@ -66,12 +65,12 @@ class MaxUnpool : public Layer<MaxUnpool<Dims>> {
 struct FractionalMaxPoolOptions {
   IntList output_size = {};  // either this
   PerDim<double> output_ratio = {};
-  Tensor random_samples = {};  // where windows begin (ops/unpooling.h), else drawn in each call
+  Tensor random_samples = {};  // where windows begin (ops/unpooling.h), a buffer; none: drawn in each call
 };
 
 /// The largest elements of windows at random places, which spread evenly over the grid.
 template <int Dims>
-class FractionalMaxPool : public Layer<FractionalMaxPool<Dims>> {
+requires(Dims == 2 || Dims == 3) class FractionalMaxPool : public Layer<FractionalMaxPool<Dims>> {
  public:
   static constexpr std::string_view type_name =
       detail::name_for(Dims, "", "FractionalMaxPool2d", "FractionalMaxPool3d");
@@ -79,7 +78,8 @@ class FractionalMaxPool : public Layer<FractionalMaxPool<Dims>> {
                     FractionalMaxPoolOptions options)
       : Layer<FractionalMaxPool>(parent, std::move(name)),
         kernel_size(kernel_size),
-        options(std::move(options)) {}
+        options(std::move(options)),
+        random_samples(this, "_random_samples", detail::sharing(this->options.random_samples)) {}
   Tensor forward(Operand x) const { return forward_with_indices(x).values; }
   MaxPoolResult forward_with_indices(Operand x) const;
   std::string extra_repr() const;
@@ -87,6 +87,7 @@ class FractionalMaxPool : public Layer<FractionalMaxPool<Dims>> {
 
   const IntList kernel_size;
   const FractionalMaxPoolOptions options;
+  Buffer random_samples;
 };
 
 struct AvgPoolOptions {
@@ -100,8 +101,7 @@ struct AvgPoolOptions {
 template <int Dims>
 class AvgPool : public Layer<AvgPool<Dims>> {
  public:
-  static constexpr std::string_view type_name =
-      detail::name_for(Dims, "AvgPool1d", "AvgPool2d", "AvgPool3d");
+  static constexpr std::string_view type_name = detail::name_for(Dims, "AvgPool1d", "AvgPool2d", "AvgPool3d");
   /// Error(bad_argument) for a divisor_override of AvgPool1d.
   AvgPool(Module* parent, std::string name, const IntList& kernel_size, AvgPoolOptions options = {},
           SourceLocation where = SourceLocation::current());

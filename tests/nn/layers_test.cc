@@ -51,19 +51,23 @@ Tensor input(const std::string& spec, int k) {
   };
   switch (std::tolower(kind[0])) {
     case 'x': return formula(shape, wave);
-    case 'p': return formula(shape, [k](int64_t i) { return 0.5 + 0.45 * std::sin(0.7 * static_cast<double>(i) + k); });
+    case 'p':
+      return formula(shape,
+                     [k](int64_t i) { return 0.5 + 0.45 * std::sin(0.7 * static_cast<double>(i) + k); });
     case 's': return formula(shape, [](int64_t i) { return i % 3 == 0 ? -1.0 : 1.0; });
     case 'l': return rg::log_softmax(formula(shape, wave), -1);
     default: {
       const int64_t classes = std::stoll(kind.substr(1));
-      return formula(shape, [&](int64_t i) { return static_cast<double>((7 * i + 3 * k) % classes); }).to(rg::kInt64);
+      return formula(shape, [&](int64_t i) { return static_cast<double>((7 * i + 3 * k) % classes); })
+          .to(rg::kInt64);
     }
   }
 }
 
 Tensors inputs_of(const json& numbers) {
   Tensors inputs;
-  for (const std::string spec : numbers["inputs"]) inputs.push_back(input(spec, static_cast<int>(inputs.size())));
+  for (const std::string spec : numbers["inputs"])
+    inputs.push_back(input(spec, static_cast<int>(inputs.size())));
   return inputs;
 }
 
@@ -78,7 +82,8 @@ void fill(const nn::Module& module) {
   const rg::NoGradGuard no_grad;
   int k = 0;
   for (const Tensor& p : module.parameters()) {
-    p.copy_(formula(p.sym_sizes(), [k](int64_t i) { return 0.5 * std::sin(0.7 * static_cast<double>(i) + k); }));
+    p.copy_(
+        formula(p.sym_sizes(), [k](int64_t i) { return 0.5 * std::sin(0.7 * static_cast<double>(i) + k); }));
     ++k;
   }
 }
@@ -106,7 +111,8 @@ struct Program {
     const Tensor y = layer.call(inputs);
     Tensors all{y.detach()};
     if (leaves.empty()) return all;
-    const Tensor mark = formula(y.sym_sizes(), [](int64_t i) { return std::sin(0.9 * static_cast<double>(i) + 1); });
+    const Tensor mark =
+        formula(y.sym_sizes(), [](int64_t i) { return std::sin(0.9 * static_cast<double>(i) + 1); });
     const Tensors gradients = rg::autograd::grad({rg::sum(y * mark)}, leaves, {}, {}, false, true);
     for (size_t i = 0; i < gradients.size(); ++i)
       if (i < count || gradients[i].defined()) all.push_back(gradients[i]);
@@ -136,9 +142,10 @@ TEST_CASE("numbers are PyTorch's") {
     for (const json& expected : numbers["gradients"]) check_number(results.at(next++), expected);
     REQUIRE(results.size() == next + numbers["parameters"].size());
     for (const auto& p : layer.module->named_parameters())
-      if (const auto found = numbers["parameters"].find(p.name); found != numbers["parameters"].end())
+      if (const auto found = numbers["parameters"].find(p.key()); found != numbers["parameters"].end())
         check_number(results[next++], *found);
-    for (const auto& b : layer.module->named_buffers()) check_number(b.tensor, numbers["buffers"].at(b.name));
+    for (const auto& b : layer.module->named_buffers())
+      check_number(b.value(), numbers["buffers"].at(b.key()));
 
     std::vector<std::string> keys;
     for (const auto& [key, value] : layer.module->state_dict()) keys.push_back(key);
@@ -191,12 +198,37 @@ TEST_CASE("traced backwards and recorded calls give the same bits") {
       check_same(three_calls(layer, inputs, Program{layer, wanted(numbers)}), expected);
     }
     const CalledLayer layer = filled(c), stepped = filled(c);
-    auto function = rg::compile([program = Program{layer, wanted(numbers)}](const Tensors& x) { return program(x); });
+    auto function =
+        rg::compile([program = Program{layer, wanted(numbers)}](const Tensors& x) { return program(x); });
     check_same(three_calls(layer, inputs, function), expected);
     CHECK(function.stats().eager == 0);
-    auto step = rg::compile_step([program = Program{stepped, wanted(numbers)}](const Tensors& x) { return program(x); });
+    auto step = rg::compile_step(
+        [program = Program{stepped, wanted(numbers)}](const Tensors& x) { return program(x); });
     check_same(three_calls(stepped, inputs, step), expected);
     CHECK(step.stats().eager == 0);
+  }
+}
+
+TEST_CASE("a clone has the values, in memory of its own, and the text") {
+  for (const LayerCase& c : rg::testing::layer_cases()) {
+    if (c.text.empty()) continue;  // a layer of the tests
+    INFO(c.name);
+    const CalledLayer layer = filled(c);
+    layer.module->eval();
+    const Tensors inputs = inputs_of(all_numbers().at(c.name));
+    const Tensor expected = layer.call(inputs);
+    const std::unique_ptr<nn::Module> clone = layer.module->clone();
+    {
+      const rg::NoGradGuard no_grad;
+      for (const Tensor& p : layer.module->parameters()) p.fill_(0.5);
+      for (const Tensor& b : layer.module->buffers()) b.fill_(1);
+    }
+    CHECK(rg::testing::same_bits(c.call_of(*clone)(inputs), expected));
+    for (const nn::Module* module : {layer.module.get(), clone.get()}) {
+      std::ostringstream text;
+      module->pretty_print(text);
+      CHECK(text.str() == c.text);
+    }
   }
 }
 
