@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/packed_sequence.h"
+#include "nn/utils.h"
 #include "optim/clip_grad.h"
 #include "torch/nn/names.h"
 
@@ -10,6 +11,9 @@ namespace torch::nn::utils {
 
 using retrograd::optim::clip_grad_norm_;
 using retrograd::optim::clip_grad_value_;
+
+using retrograd::nn::utils::parameters_to_vector;
+using retrograd::nn::utils::vector_to_parameters;
 
 namespace rnn {
 
