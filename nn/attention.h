@@ -20,7 +20,7 @@
 
 #include <optional>
 
-#include "nn/layers.h"
+#include "nn/linear.h"
 #include "ops/attention.h"
 
 #pragma GCC visibility push(default)
@@ -63,8 +63,9 @@ struct MultiheadAttentionOptions {
   bool batch_first = false;
 };
 
-class MultiheadAttention : public Module {
+class MultiheadAttention : public Layer<MultiheadAttention> {
  public:
+  static constexpr std::string_view type_name = "MultiheadAttention";
   using Output = AttentionOutput;
 
   /// Error(bad_argument) unless num_heads divides embed_dim, sizes are at least 1 and 0 <= dropout <= 1.
@@ -82,19 +83,15 @@ class MultiheadAttention : public Module {
                     const Tensor& key_padding_mask = {}, bool need_weights = true,
                     const Tensor& attn_mask = {}, bool average_attn_weights = true,
                     bool is_causal = false) const {
-    return forward(query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights,
-                   is_causal);
+    return call(*this, query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights,
+                is_causal);
+  }
+  std::tuple<int64_t, int64_t, MultiheadAttentionOptions> arguments() const {
+    return {embed_dim, num_heads, options};
   }
 
- private:
-  // Before the parameters, which it sizes.
-  struct Config {
-    int64_t embed_dim, num_heads;
-    MultiheadAttentionOptions options;
-    bool is_packed() const;  // queries, keys and values are equally wide
-  } config_;
-
- public:
+  const int64_t embed_dim, num_heads;
+  const MultiheadAttentionOptions options;
   Parameter in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias, bias_k, bias_v;
   Linear out_proj;
 };

@@ -198,8 +198,8 @@ struct LocalResponseNorm : ResponseNorm<LocalResponseNorm> {
   Tensor forward(Operand x) const;
 };
 
-/// (N, C, H, W): over (size - 1) / 2 channels on each side, which is local_response_norm for odd sizes. PyTorch's counts
-/// channel 0 in the sums of all channels from (size + 1) / 2 on, but not in their gradients; here it is not counted.
+/// (N, C, H, W): over (size - 1) / 2 channels on each side, which is local_response_norm for odd sizes. PyTorch's also
+/// counts channel 0 in the sums of all channels from (size + 1) / 2 on, and has the gradients of other sums.
 struct CrossMapLRN2d : ResponseNorm<CrossMapLRN2d> {
   static constexpr std::string_view type_name = "CrossMapLRN2d";
   using ResponseNorm::ResponseNorm;

@@ -65,6 +65,14 @@ Recurrent::Weights Recurrent::weights(int64_t layer, bool reverse) const {
           tensor(w.weight_hr)};
 }
 
+std::string Recurrent::extra_repr() const {
+  const Config& c = config_;
+  const std::string text = fmt::format(
+      "input_size={}, hidden_size={}, num_layers={}, bias={}, batch_first={}, dropout={}, bidirectional={}",
+      c.in, c.hidden, c.num_layers, c.bias, c.batch_first, c.dropout, c.bidirectional);
+  return c.proj_size ? fmt::format("{}, proj_size={}", text, c.proj_size) : text;
+}
+
 // c of an LSTM is not projected.
 int64_t Recurrent::size_of_state(int64_t k) const {
   return k == 0 && config_.proj_size ? config_.proj_size : config_.hidden;
@@ -121,7 +129,8 @@ Recurrent::Result Recurrent::run_layers(const Tensor& x, const Tensor& lengths, 
   return result;
 }
 
-Recurrent::Result Recurrent::run_direction(const Tensor& x, const Tensors& before, const Layer& layer) const {
+Recurrent::Result Recurrent::run_direction(const Tensor& x, const Tensors& before,
+                                           const OneLayer& layer) const {
   const Tensors states = steps(x, before, layer);
   Result result{states[0], {}};
   for (const Tensor& all : states)
@@ -182,24 +191,35 @@ HiddenRecurrent::PackedOutput HiddenRecurrent::forward_with_packed_input(const P
 }
 
 RNN::RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOptions o, SourceLocation where)
-    : HiddenRecurrent(
-          parent, std::move(name),
-          {"RNN", 1, 1, in, hidden, o.num_layers, 0, o.bias, o.batch_first, o.bidirectional, o.dropout},
-          where),
+    : Layer(parent, std::move(name),
+            {type_name, 1, 1, in, hidden, o.num_layers, 0, o.bias, o.batch_first, o.bidirectional, o.dropout},
+            where),
       is_relu_(o.nonlinearity == "relu") {
   if (!is_relu_ && o.nonlinearity != "tanh")
     fail(Category::bad_argument, "RNN", fmt::format("the nonlinearity \"{}\"", o.nonlinearity), where);
 }
 
-Tensors RNN::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
+std::tuple<int64_t, int64_t, RNNOptions> RNN::arguments() const {
+  const Config& c = config();
+  return {c.in,
+          c.hidden,
+          {c.num_layers, is_relu_ ? "relu" : "tanh", c.bias, c.batch_first, c.dropout, c.bidirectional}};
+}
+
+Tensors RNN::steps(const Tensor& x, const Tensors& before, const OneLayer& layer) const {
   return {detail::rnn_steps(x, layer.weights, before[0], layer.lengths, is_relu_, layer.reverse)};
 }
 
 LSTM::LSTM(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMOptions o, SourceLocation where)
-    : Recurrent(parent, std::move(name),
-                {"LSTM", 4, 2, in, hidden, o.num_layers, o.proj_size, o.bias, o.batch_first, o.bidirectional,
-                 o.dropout},
-                where) {}
+    : Layer(parent, std::move(name),
+            {type_name, 4, 2, in, hidden, o.num_layers, o.proj_size, o.bias, o.batch_first, o.bidirectional,
+             o.dropout},
+            where) {}
+
+std::tuple<int64_t, int64_t, LSTMOptions> LSTM::arguments() const {
+  const Config& c = config();
+  return {c.in, c.hidden, {c.num_layers, c.bias, c.batch_first, c.dropout, c.bidirectional, c.proj_size}};
+}
 
 LSTM::Output LSTM::forward(Operand input, const State& state) const {
   CallScope scope(input.where());
@@ -216,7 +236,7 @@ LSTM::PackedOutput LSTM::forward_with_packed_input(const PackedSequence& input, 
   return {{result.output, input.lengths(), where}, {result.state[0], result.state[1]}};
 }
 
-Tensors LSTM::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
+Tensors LSTM::steps(const Tensor& x, const Tensors& before, const OneLayer& layer) const {
   if (layer.weights.weight_hr.defined())
     return projected_steps(detail::input_sums(x, layer.weights), before, layer);
   return detail::lstm_steps(x, layer.weights, before, layer.lengths, layer.reverse);
@@ -225,7 +245,7 @@ Tensors LSTM::steps(const Tensor& x, const Tensors& before, const Layer& layer) 
 // A projection R of h is part of the recurrent weight, U (R h) = (U R) h: the op computes the states that are projected
 // afterwards. The given state is projected already: it enters the sums of the first step. 16-bit formats are rounded
 // once.
-Tensors LSTM::projected_steps(const Tensor& projected, const Tensors& before, const Layer& layer) const {
+Tensors LSTM::projected_steps(const Tensor& projected, const Tensors& before, const OneLayer& layer) const {
   const ops::Widened wide(projected);
   const Tensor u = wide(layer.weights.weight_hh), r = wide(layer.weights.weight_hr), h_0 = wide(before[0]),
                c_0 = wide(before[1]), &lengths = layer.lengths;
@@ -247,12 +267,16 @@ Tensors LSTM::projected_steps(const Tensor& projected, const Tensors& before, co
 }
 
 GRU::GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOptions o, SourceLocation where)
-    : HiddenRecurrent(
-          parent, std::move(name),
-          {"GRU", 3, 1, in, hidden, o.num_layers, 0, o.bias, o.batch_first, o.bidirectional, o.dropout},
-          where) {}
+    : Layer(parent, std::move(name),
+            {type_name, 3, 1, in, hidden, o.num_layers, 0, o.bias, o.batch_first, o.bidirectional, o.dropout},
+            where) {}
 
-Tensors GRU::steps(const Tensor& x, const Tensors& before, const Layer& layer) const {
+std::tuple<int64_t, int64_t, GRUOptions> GRU::arguments() const {
+  const Config& c = config();
+  return {c.in, c.hidden, {c.num_layers, c.bias, c.batch_first, c.dropout, c.bidirectional}};
+}
+
+Tensors GRU::steps(const Tensor& x, const Tensors& before, const OneLayer& layer) const {
   return {detail::gru_steps(x, layer.weights, before[0], layer.lengths, layer.reverse)};
 }
 

@@ -22,7 +22,7 @@
 #include <memory>
 #include <vector>
 
-#include "nn/module.h"
+#include "nn/layer.h"
 #include "nn/packed_sequence.h"
 
 #pragma GCC visibility push(default)
@@ -67,6 +67,7 @@ class Recurrent : public Module {
   Tensors all_weights() const { return parameters(); }
   /// Does nothing: the layers need no joined copy of their parameters.
   void flatten_parameters() const {}
+  std::string extra_repr() const;
 
  protected:
   struct Config {
@@ -82,7 +83,7 @@ class Recurrent : public Module {
   };
 
   /// A layer in one direction over the whole sequence.
-  struct Layer {
+  struct OneLayer {
     Weights weights;
     const Tensor& lengths;  // undefined: all steps
     bool reverse;
@@ -90,6 +91,7 @@ class Recurrent : public Module {
   };
 
   Recurrent(Module* parent, std::string name, const Config& config, SourceLocation where);
+  const Config& config() const { return config_; }
 
   /// `state` has the tensors of a state, or none.
   Result run(Operand input, const Tensors& state) const;
@@ -98,13 +100,13 @@ class Recurrent : public Module {
 
  private:
   /// The states of all steps, of x (L, N, in) from the states `before` (N, P).
-  virtual Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const = 0;
+  virtual Tensors steps(const Tensor& x, const Tensors& before, const OneLayer& layer) const = 0;
 
   int64_t directions() const { return config_.bidirectional ? 2 : 1; }
   int64_t size_of_state(int64_t k) const;
   void add_weights(int64_t layer, bool reverse);
   Result run_layers(const Tensor& x, const Tensor& lengths, const Tensors& state) const;
-  Result run_direction(const Tensor& x, const Tensors& before, const Layer& layer) const;
+  Result run_direction(const Tensor& x, const Tensors& before, const OneLayer& layer) const;
   void check_input(const Tensor& x, bool batch_first, SourceLocation where) const;
   void check_state(const Tensor& x, bool batch_first, const Tensors& state, SourceLocation where) const;
 
@@ -129,27 +131,31 @@ class HiddenRecurrent : public Recurrent {
   Output forward(Operand input, const Tensor& h_0 = {}) const;
   PackedOutput forward_with_packed_input(const PackedSequence& input, const Tensor& h_0 = {},
                                          SourceLocation where = SourceLocation::current()) const;
-  Output operator()(Operand input, const Tensor& h_0 = {}) const;
+  Output operator()(Operand input, const Tensor& h_0 = {}) const { return call(*this, input, h_0); }
 
  protected:
   using Recurrent::Recurrent;
 };
 
 /// The simple one: Elman 1990.
-class RNN : public HiddenRecurrent {
+class RNN : public Layer<RNN, HiddenRecurrent> {
  public:
+  static constexpr std::string_view type_name = "RNN";
+  using HiddenRecurrent::operator();
   RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOptions options = {},
       SourceLocation where = SourceLocation::current());
+  std::tuple<int64_t, int64_t, RNNOptions> arguments() const;
 
  private:
-  Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
+  Tensors steps(const Tensor& x, const Tensors& before, const OneLayer& layer) const override;
 
   bool is_relu_;
 };
 
 /// Hochreiter and Schmidhuber 1997. The order of the gates in the weights is i, f, g, o.
-class LSTM : public Recurrent {
+class LSTM : public Layer<LSTM, Recurrent> {
  public:
+  static constexpr std::string_view type_name = "LSTM";
   struct State {
     Tensor h, c;
   };
@@ -167,21 +173,25 @@ class LSTM : public Recurrent {
   Output forward(Operand input, const State& state = {}) const;
   PackedOutput forward_with_packed_input(const PackedSequence& input, const State& state = {},
                                          SourceLocation where = SourceLocation::current()) const;
-  Output operator()(Operand input, const State& state = {}) const;
+  Output operator()(Operand input, const State& state = {}) const { return call(*this, input, state); }
+  std::tuple<int64_t, int64_t, LSTMOptions> arguments() const;
 
  private:
-  Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
-  Tensors projected_steps(const Tensor& projected, const Tensors& before, const Layer& layer) const;
+  Tensors steps(const Tensor& x, const Tensors& before, const OneLayer& layer) const override;
+  Tensors projected_steps(const Tensor& projected, const Tensors& before, const OneLayer& layer) const;
 };
 
 /// Cho et al. 2014. The order of the gates in the weights is r, z, n.
-class GRU : public HiddenRecurrent {
+class GRU : public Layer<GRU, HiddenRecurrent> {
  public:
+  static constexpr std::string_view type_name = "GRU";
+  using HiddenRecurrent::operator();
   GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOptions options = {},
       SourceLocation where = SourceLocation::current());
+  std::tuple<int64_t, int64_t, GRUOptions> arguments() const;
 
  private:
-  Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
+  Tensors steps(const Tensor& x, const Tensors& before, const OneLayer& layer) const override;
 };
 
 }  // namespace retrograd::nn

@@ -67,23 +67,38 @@ Tensors RecurrentCell::next(Operand input, const Tensors& state) const {
   return after;
 }
 
+std::string RecurrentCell::extra_repr() const {
+  std::string text = fmt::format("{}, {}", config_.in, config_.hidden);
+  if (!config_.bias) text += ", bias=false";
+  if (config_.nonlinearity != "tanh") text += fmt::format(", nonlinearity={}", config_.nonlinearity);
+  return text;
+}
+
+namespace {
+
+// A literal, which outlives the option.
+std::string_view nonlinearity(std::string_view name, SourceLocation where) {
+  if (name == "tanh") return "tanh";
+  if (name == "relu") return "relu";
+  fail(Category::bad_argument, "RNNCell", fmt::format("the nonlinearity \"{}\"", name), where);
+}
+
+}  // namespace
+
 RNNCell::RNNCell(Module* parent, std::string name, int64_t in, int64_t hidden, RNNCellOptions o,
                  SourceLocation where)
-    : RecurrentCell(parent, std::move(name), {"RNNCell", 1, in, hidden, o.bias}, where),
-      is_relu_(o.nonlinearity == "relu") {
-  if (!is_relu_ && o.nonlinearity != "tanh")
-    fail(Category::bad_argument, "RNNCell", fmt::format("the nonlinearity \"{}\"", o.nonlinearity), where);
-}
+    : Layer(parent, std::move(name), {type_name, 1, in, hidden, o.bias, nonlinearity(o.nonlinearity, where)},
+            where) {}
 
 Tensor RNNCell::forward(Operand input, const Tensor& h) const { return next(input, {h})[0]; }
 
 Tensors RNNCell::step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const {
-  return {detail::rnn_steps(x, weights, before[0], {}, is_relu_, false)};
+  return {detail::rnn_steps(x, weights, before[0], {}, config().nonlinearity == "relu", false)};
 }
 
 LSTMCell::LSTMCell(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMCellOptions o,
                    SourceLocation where)
-    : RecurrentCell(parent, std::move(name), {"LSTMCell", 4, in, hidden, o.bias}, where) {}
+    : Layer(parent, std::move(name), {type_name, 4, in, hidden, o.bias}, where) {}
 
 LSTM::State LSTMCell::forward(Operand input, const LSTM::State& state) const {
   if (state.h.defined() != state.c.defined())
@@ -98,7 +113,7 @@ Tensors LSTMCell::step(const Tensor& x, const Recurrent::Weights& weights, const
 
 GRUCell::GRUCell(Module* parent, std::string name, int64_t in, int64_t hidden, GRUCellOptions o,
                  SourceLocation where)
-    : RecurrentCell(parent, std::move(name), {"GRUCell", 3, in, hidden, o.bias}, where) {}
+    : Layer(parent, std::move(name), {type_name, 3, in, hidden, o.bias}, where) {}
 
 Tensor GRUCell::forward(Operand input, const Tensor& h) const { return next(input, {h})[0]; }
 

@@ -32,6 +32,8 @@ struct GRUCellOptions {
 /// Common base of the three: parameters, and one step of checked input.
 class RecurrentCell : public Module {
  public:
+  std::string extra_repr() const;
+
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;
 
  protected:
@@ -39,8 +41,10 @@ class RecurrentCell : public Module {
     std::string_view name;
     int64_t gates, in, hidden;
     bool bias;
+    std::string_view nonlinearity = "tanh";  // of an RNNCell
   };
   RecurrentCell(Module* parent, std::string name, const Config& config, SourceLocation where);
+  const Config& config() const { return config_; }
 
   /// The next state of an input and a state whose tensors are all undefined (zeros), or none.
   Tensors next(Operand input, const Tensors& state) const;
@@ -54,37 +58,49 @@ class RecurrentCell : public Module {
 };
 
 /// h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu.
-class RNNCell : public RecurrentCell {
+class RNNCell : public Layer<RNNCell, RecurrentCell> {
  public:
+  static constexpr std::string_view type_name = "RNNCell";
   RNNCell(Module* parent, std::string name, int64_t in, int64_t hidden, RNNCellOptions options = {},
           SourceLocation where = SourceLocation::current());
   Tensor forward(Operand input, const Tensor& h = {}) const;
-  Tensor operator()(Operand input, const Tensor& h = {}) const { return forward(input, h); }
+  Tensor operator()(Operand input, const Tensor& h = {}) const { return call(*this, input, h); }
+  std::tuple<int64_t, int64_t, RNNCellOptions> arguments() const {
+    return {config().in, config().hidden, {config().bias, config().nonlinearity}};
+  }
 
  private:
   Tensors step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const override;
-
-  bool is_relu_;
 };
 
-class LSTMCell : public RecurrentCell {
+class LSTMCell : public Layer<LSTMCell, RecurrentCell> {
  public:
+  static constexpr std::string_view type_name = "LSTMCell";
   LSTMCell(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMCellOptions options = {},
            SourceLocation where = SourceLocation::current());
   /// Error(bad_argument) when one of h and c is given without the other.
   LSTM::State forward(Operand input, const LSTM::State& state = {}) const;
-  LSTM::State operator()(Operand input, const LSTM::State& state = {}) const { return forward(input, state); }
+  LSTM::State operator()(Operand input, const LSTM::State& state = {}) const {
+    return call(*this, input, state);
+  }
+  std::tuple<int64_t, int64_t, LSTMCellOptions> arguments() const {
+    return {config().in, config().hidden, {config().bias}};
+  }
 
  private:
   Tensors step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const override;
 };
 
-class GRUCell : public RecurrentCell {
+class GRUCell : public Layer<GRUCell, RecurrentCell> {
  public:
+  static constexpr std::string_view type_name = "GRUCell";
   GRUCell(Module* parent, std::string name, int64_t in, int64_t hidden, GRUCellOptions options = {},
           SourceLocation where = SourceLocation::current());
   Tensor forward(Operand input, const Tensor& h = {}) const;
-  Tensor operator()(Operand input, const Tensor& h = {}) const { return forward(input, h); }
+  Tensor operator()(Operand input, const Tensor& h = {}) const { return call(*this, input, h); }
+  std::tuple<int64_t, int64_t, GRUCellOptions> arguments() const {
+    return {config().in, config().hidden, {config().bias}};
+  }
 
  private:
   Tensors step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const override;

@@ -8,44 +8,57 @@
 #include "engine/emitter.h"
 #include "nn/init.h"
 #include "ops/rearrange.h"
-#include "ops/views.h"
 
 namespace retrograd::inline v0::nn {
 namespace {
 
+template <class M>
+std::shared_ptr<M> copy_of(const M& module) {
+  return std::dynamic_pointer_cast<M>(std::shared_ptr<Module>(module.clone()));
+}
+
+template <class Layer>
+std::vector<std::shared_ptr<Layer>> copies_of(const Layer& layer, int64_t count, SourceLocation where) {
+  if (count < 0) fail(Category::bad_argument, "Transformer", fmt::format("{} layers", count), where);
+  std::vector<std::shared_ptr<Layer>> copies;
+  for (int64_t i = 0; i < count; ++i) copies.push_back(copy_of(layer));
+  return copies;
+}
+
 TransformerLayerOptions layer_options(const TransformerOptions& o) {
   return {o.dim_feedforward, o.dropout, o.activation, o.layer_norm_eps, o.batch_first, o.norm_first, o.bias};
 }
+
 TransformerStackOptions stack_options(const TransformerOptions& o) {
-  return {.norm = LayerNormOptions{.eps = o.layer_norm_eps, .bias = o.bias}};
+  return {.norm = std::make_shared<LayerNorm>(nullptr, "", IntArray{o.d_model},
+                                              LayerNormOptions{.eps = o.layer_norm_eps, .bias = o.bias})};
 }
 
 }  // namespace
 
 namespace detail {
 
-template <class Layer>
-TransformerStack<Layer>::TransformerStack(Module* parent, std::string name, int64_t d_model, int64_t nhead,
-                                          int64_t num_layers, TransformerLayerOptions layer_options,
-                                          TransformerStackOptions options, SourceLocation where)
-    : Module(parent, std::move(name)), layers(this, "layers") {
-  if (num_layers < 0)
-    fail(Category::bad_argument, "TransformerStack", fmt::format("{} layers", num_layers), where);
-  for (int64_t i = 0; i < num_layers; ++i) layers.emplace_back(d_model, nhead, layer_options, where);
-  if (options.norm) norm.emplace(this, "norm", IntArray{d_model}, *options.norm);
+template <class Item>
+TransformerStack<Item>::TransformerStack(Module* parent, std::string name, const Item& layer,
+                                         int64_t num_layers, TransformerStackOptions options,
+                                         SourceLocation where)
+    : TransformerStack(parent, std::move(name), copies_of(layer, num_layers, where), options) {}
+
+template <class Item>
+TransformerStack<Item>::TransformerStack(Module* parent, std::string name,
+                                         const std::vector<std::shared_ptr<Item>>& given,
+                                         TransformerStackOptions options)
+    : Module(parent, std::move(name)), norm(options.norm) {
+  layers.extend(given);
+  if (norm) register_module("norm", norm);
 }
 
-template <class Layer>
-TransformerStack<Layer>::TransformerStack(Module* parent, std::string name, const Layer& layer,
-                                          int64_t num_layers, TransformerStackOptions options,
-                                          SourceLocation where)
-    : TransformerStack(parent, std::move(name), layer.d_model(), layer.nhead(), num_layers, layer.options(),
-                       options, where) {
-  const Tensor& like = layer.linear1.weight;
-  const StateDict values = layer.state_dict();
-  this->to(like.dtype(), where);
-  this->to(like.device(), where);
-  for (const auto& copy : layers.items()) copy->load_state_dict(values, true, where);
+template <class Item>
+std::tuple<std::vector<std::shared_ptr<Item>>, TransformerStackOptions> TransformerStack<Item>::arguments()
+    const {
+  std::vector<std::shared_ptr<Item>> copies;
+  for (const auto& layer : layers) copies.push_back(copy_of(*layer));
+  return {copies, {.norm = norm ? copy_of(*norm) : nullptr}};
 }
 
 template class TransformerStack<TransformerEncoderLayer>;
@@ -57,7 +70,7 @@ Tensor TransformerEncoder::forward(Operand src, const Tensor& mask, const Tensor
                                    bool is_causal) const {
   const CallScope scope(src.where());
   Tensor x = src.tensor();
-  for (const auto& layer : layers.items()) x = (*layer)(x, mask, src_key_padding_mask, is_causal);
+  for (const auto& layer : layers) x = (*layer)(x, mask, src_key_padding_mask, is_causal);
   return normalized(x);
 }
 
@@ -67,18 +80,21 @@ Tensor TransformerDecoder::forward(Operand tgt, const Tensor& memory, const Tens
                                    bool memory_is_causal) const {
   const CallScope scope(tgt.where());
   Tensor x = tgt.tensor();
-  for (const auto& layer : layers.items())
+  for (const auto& layer : layers)
     x = (*layer)(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
                  tgt_is_causal, memory_is_causal);
   return normalized(x);
 }
 
 Transformer::Transformer(Module* parent, std::string name, TransformerOptions o, SourceLocation where)
-    : Module(parent, std::move(name)),
-      encoder(this, "encoder", o.d_model, o.nhead, o.num_encoder_layers, layer_options(o), stack_options(o),
-              where),
-      decoder(this, "decoder", o.d_model, o.nhead, o.num_decoder_layers, layer_options(o), stack_options(o),
-              where) {
+    : Layer(parent, std::move(name)),
+      options(o),
+      encoder(this, "encoder",
+              TransformerEncoderLayer(nullptr, "", o.d_model, o.nhead, layer_options(o), where),
+              o.num_encoder_layers, stack_options(o), where),
+      decoder(this, "decoder",
+              TransformerDecoderLayer(nullptr, "", o.d_model, o.nhead, layer_options(o), where),
+              o.num_decoder_layers, stack_options(o), where) {
   for (const Tensor& p : parameters())
     if (p.dim() > 1) init::xavier_uniform_(p);
 }

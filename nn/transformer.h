@@ -9,6 +9,7 @@
 
 #include <optional>
 
+#include "nn/module_list.h"
 #include "nn/transformer_layers.h"
 #include "ops/creation.h"
 
@@ -16,28 +17,29 @@
 namespace retrograd::inline v0::nn {
 
 struct TransformerStackOptions {
-  std::optional<LayerNormOptions> norm = {};  // a LayerNorm of the output
+  std::shared_ptr<LayerNorm> norm = {};  // of the output; becomes a child
 };
 using TransformerEncoderOptions = TransformerStackOptions;
 using TransformerDecoderOptions = TransformerStackOptions;
 
 namespace detail {
 
-/// Common base of the two stacks: how a stack was made, its layers and norm.
-template <class Layer>
+/// Common base of the two stacks: layers, and a norm.
+template <class Item>
 class TransformerStack : public Module {
  public:
-  /// num_layers layers as `layer` is, with its values; it is not changed, nor part of this module. Error(bad_argument)
-  /// for a negative number.
-  TransformerStack(Module* parent, std::string name, const Layer& layer, int64_t num_layers,
+  /// num_layers clones of `layer`, which is not part of this module. Error(bad_argument) for a negative number.
+  TransformerStack(Module* parent, std::string name, const Item& layer, int64_t num_layers,
                    TransformerStackOptions options = {}, SourceLocation where = SourceLocation::current());
-  /// num_layers layers with initial values of their own. Errors are those of the layer, too.
-  TransformerStack(Module* parent, std::string name, int64_t d_model, int64_t nhead, int64_t num_layers,
-                   TransformerLayerOptions layer_options = {}, TransformerStackOptions options = {},
-                   SourceLocation where = SourceLocation::current());
+  /// These layers, which may be used elsewhere, too.
+  TransformerStack(Module* parent, std::string name, const std::vector<std::shared_ptr<Item>>& layers,
+                   TransformerStackOptions options = {});
 
-  ModuleList<Layer> layers;
-  std::optional<LayerNorm> norm;
+  /// For a clone: copies of the layers and the norm.
+  std::tuple<std::vector<std::shared_ptr<Item>>, TransformerStackOptions> arguments() const;
+
+  ModuleList<Item> layers{this, "layers"};
+  std::shared_ptr<LayerNorm> norm;
 
  protected:
   Tensor normalized(const Tensor& x) const { return norm ? (*norm)(x) : x; }
@@ -45,20 +47,24 @@ class TransformerStack : public Module {
 
 }  // namespace detail
 
-class TransformerEncoder : public detail::TransformerStack<TransformerEncoderLayer> {
+class TransformerEncoder
+    : public Layer<TransformerEncoder, detail::TransformerStack<TransformerEncoderLayer>> {
  public:
-  using TransformerStack::TransformerStack;
+  static constexpr std::string_view type_name = "TransformerEncoder";
+  using Layer::Layer;
   Tensor forward(Operand src, const Tensor& mask = {}, const Tensor& src_key_padding_mask = {},
                  bool is_causal = false) const;
   Tensor operator()(Operand src, const Tensor& mask = {}, const Tensor& src_key_padding_mask = {},
                     bool is_causal = false) const {
-    return forward(src, mask, src_key_padding_mask, is_causal);
+    return call(*this, src, mask, src_key_padding_mask, is_causal);
   }
 };
 
-class TransformerDecoder : public detail::TransformerStack<TransformerDecoderLayer> {
+class TransformerDecoder
+    : public Layer<TransformerDecoder, detail::TransformerStack<TransformerDecoderLayer>> {
  public:
-  using TransformerStack::TransformerStack;
+  static constexpr std::string_view type_name = "TransformerDecoder";
+  using Layer::Layer;
   Tensor forward(Operand tgt, const Tensor& memory, const Tensor& tgt_mask = {},
                  const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
                  const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
@@ -67,8 +73,8 @@ class TransformerDecoder : public detail::TransformerStack<TransformerDecoderLay
                     const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
                     const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
                     bool memory_is_causal = false) const {
-    return forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-                   tgt_is_causal, memory_is_causal);
+    return call(*this, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                tgt_is_causal, memory_is_causal);
   }
 };
 
@@ -81,8 +87,9 @@ struct TransformerOptions {
 };
 
 /// Encoder and decoder, each with a norm at its end. Weights of at least two dims are xavier_uniform.
-class Transformer : public Module {
+class Transformer : public Layer<Transformer> {
  public:
+  static constexpr std::string_view type_name = "Transformer";
   /// Errors are those of the layers; bad_argument also for a negative number of layers.
   explicit Transformer(Module* parent, std::string name = "", TransformerOptions options = {},
                        SourceLocation where = SourceLocation::current());
@@ -96,14 +103,17 @@ class Transformer : public Module {
                     const Tensor& tgt_key_padding_mask = {}, const Tensor& memory_key_padding_mask = {},
                     bool src_is_causal = false, bool tgt_is_causal = false,
                     bool memory_is_causal = false) const {
-    return forward(src, tgt, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
-                   memory_key_padding_mask, src_is_causal, tgt_is_causal, memory_is_causal);
+    return call(*this, src, tgt, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
+                memory_key_padding_mask, src_is_causal, tgt_is_causal, memory_is_causal);
   }
 
   /// (size, size): -infinity above the diagonal, else 0: a mask that leaves out what follows a position.
   static Tensor generate_square_subsequent_mask(Dim size, TensorOptions options = {},
                                                 SourceLocation where = SourceLocation::current());
 
+  std::tuple<TransformerOptions> arguments() const { return {options}; }
+
+  const TransformerOptions options;
   TransformerEncoder encoder;
   TransformerDecoder decoder;
 };

@@ -24,19 +24,21 @@ std::function<Tensor(const Tensor&)> function_of(const TransformerActivation& ac
 
 namespace detail {
 
-TransformerLayer::TransformerLayer(Module* parent, std::string name, int64_t d_model, int64_t nhead,
-                                   const TransformerLayerOptions& options, SourceLocation where)
-    : Module(parent, std::move(name)), d_model_(d_model), nhead_(nhead), options_(options) {
-  options_.activation = function_of(options.activation, where);
-}
+TransformerLayer::TransformerLayer(Module* parent, std::string name, int64_t width, int64_t heads,
+                                   const TransformerLayerOptions& o, SourceLocation where)
+    : Module(parent, std::move(name)),
+      d_model(width),
+      nhead(heads),
+      options(o),
+      activation_(function_of(o.activation, where)) {}
 
 MultiheadAttentionOptions TransformerLayer::attention_options() const {
-  return {.dropout = options_.dropout, .bias = options_.bias, .batch_first = options_.batch_first};
+  return {.dropout = options.dropout, .bias = options.bias, .batch_first = options.batch_first};
 }
 
 template <class Part>
 Tensor TransformerLayer::residual(const Tensor& x, const LayerNorm& norm, Part&& part) const {
-  return options_.norm_first ? x + part(norm(x)) : norm(x + part(x));
+  return options.norm_first ? x + part(norm(x)) : norm(x + part(x));
 }
 
 }  // namespace detail
@@ -44,15 +46,15 @@ Tensor TransformerLayer::residual(const Tensor& x, const LayerNorm& norm, Part&&
 TransformerEncoderLayer::TransformerEncoderLayer(Module* parent, std::string name, int64_t d_model,
                                                  int64_t nhead, TransformerEncoderLayerOptions o,
                                                  SourceLocation where)
-    : TransformerLayer(parent, std::move(name), d_model, nhead, o, where),
+    : Layer(parent, std::move(name), d_model, nhead, o, where),
       self_attn(this, "self_attn", d_model, nhead, attention_options(), where),
       linear1(this, "linear1", d_model, o.dim_feedforward, {.bias = o.bias}),
-      dropout(this, "dropout", o.dropout, where),
+      dropout(this, "dropout", o.dropout, {}, where),
       linear2(this, "linear2", o.dim_feedforward, d_model, {.bias = o.bias}),
       norm1(this, "norm1", {d_model}, norm_options()),
       norm2(this, "norm2", {d_model}, norm_options()),
-      dropout1(this, "dropout1", o.dropout, where),
-      dropout2(this, "dropout2", o.dropout, where) {}
+      dropout1(this, "dropout1", o.dropout, {}, where),
+      dropout2(this, "dropout2", o.dropout, {}, where) {}
 
 Tensor TransformerEncoderLayer::forward(Operand src, const Tensor& src_mask,
                                         const Tensor& src_key_padding_mask, bool is_causal) const {
@@ -67,18 +69,18 @@ Tensor TransformerEncoderLayer::forward(Operand src, const Tensor& src_mask,
 TransformerDecoderLayer::TransformerDecoderLayer(Module* parent, std::string name, int64_t d_model,
                                                  int64_t nhead, TransformerDecoderLayerOptions o,
                                                  SourceLocation where)
-    : TransformerLayer(parent, std::move(name), d_model, nhead, o, where),
+    : Layer(parent, std::move(name), d_model, nhead, o, where),
       self_attn(this, "self_attn", d_model, nhead, attention_options(), where),
       multihead_attn(this, "multihead_attn", d_model, nhead, attention_options(), where),
       linear1(this, "linear1", d_model, o.dim_feedforward, {.bias = o.bias}),
-      dropout(this, "dropout", o.dropout, where),
+      dropout(this, "dropout", o.dropout, {}, where),
       linear2(this, "linear2", o.dim_feedforward, d_model, {.bias = o.bias}),
       norm1(this, "norm1", {d_model}, norm_options()),
       norm2(this, "norm2", {d_model}, norm_options()),
       norm3(this, "norm3", {d_model}, norm_options()),
-      dropout1(this, "dropout1", o.dropout, where),
-      dropout2(this, "dropout2", o.dropout, where),
-      dropout3(this, "dropout3", o.dropout, where) {}
+      dropout1(this, "dropout1", o.dropout, {}, where),
+      dropout2(this, "dropout2", o.dropout, {}, where),
+      dropout3(this, "dropout3", o.dropout, {}, where) {}
 
 Tensor TransformerDecoderLayer::forward(Operand tgt, const Tensor& memory, const Tensor& tgt_mask,
                                         const Tensor& memory_mask, const Tensor& tgt_key_padding_mask,

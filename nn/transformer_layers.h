@@ -15,6 +15,8 @@
 #include <variant>
 
 #include "nn/attention.h"
+#include "nn/dropout.h"
+#include "nn/norms.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0::nn {
@@ -38,30 +40,33 @@ namespace detail {
 /// Common base of the two: how it was made, and what both do with their parts.
 class TransformerLayer : public Module {
  public:
-  int64_t d_model() const { return d_model_; }
-  int64_t nhead() const { return nhead_; }
-  const TransformerLayerOptions& options() const { return options_; }
+  std::tuple<int64_t, int64_t, TransformerLayerOptions> arguments() const {
+    return {d_model, nhead, options};
+  }
+
+  const int64_t d_model, nhead;
+  const TransformerLayerOptions options;
 
  protected:
   TransformerLayer(Module* parent, std::string name, int64_t d_model, int64_t nhead,
                    const TransformerLayerOptions& options, SourceLocation where);
 
   MultiheadAttentionOptions attention_options() const;
-  LayerNormOptions norm_options() const { return {options_.layer_norm_eps, options_.bias}; }
+  LayerNormOptions norm_options() const { return {.eps = options.layer_norm_eps, .bias = options.bias}; }
   /// x + part(norm(x)), or norm(x + part(x)).
   template <class Part>
   Tensor residual(const Tensor& x, const LayerNorm& norm, Part&& part) const;
-  Tensor activation(const Tensor& x) const { return std::get<1>(options_.activation)(x); }
+  Tensor activation(const Tensor& x) const { return activation_(x); }
 
  private:
-  int64_t d_model_, nhead_;
-  TransformerLayerOptions options_;  // its activation is a function
+  const std::function<Tensor(const Tensor&)> activation_;
 };
 
 }  // namespace detail
 
-class TransformerEncoderLayer : public detail::TransformerLayer {
+class TransformerEncoderLayer : public Layer<TransformerEncoderLayer, detail::TransformerLayer> {
  public:
+  static constexpr std::string_view type_name = "TransformerEncoderLayer";
   /// Errors are those of MultiheadAttention; bad_argument also for another activation.
   TransformerEncoderLayer(Module* parent, std::string name, int64_t d_model, int64_t nhead,
                           TransformerEncoderLayerOptions options = {},
@@ -70,7 +75,7 @@ class TransformerEncoderLayer : public detail::TransformerLayer {
                  bool is_causal = false) const;
   Tensor operator()(Operand src, const Tensor& src_mask = {}, const Tensor& src_key_padding_mask = {},
                     bool is_causal = false) const {
-    return forward(src, src_mask, src_key_padding_mask, is_causal);
+    return call(*this, src, src_mask, src_key_padding_mask, is_causal);
   }
 
   MultiheadAttention self_attn;
@@ -81,8 +86,9 @@ class TransformerEncoderLayer : public detail::TransformerLayer {
   Dropout dropout1, dropout2;
 };
 
-class TransformerDecoderLayer : public detail::TransformerLayer {
+class TransformerDecoderLayer : public Layer<TransformerDecoderLayer, detail::TransformerLayer> {
  public:
+  static constexpr std::string_view type_name = "TransformerDecoderLayer";
   /// Errors are those of MultiheadAttention; bad_argument also for another activation.
   TransformerDecoderLayer(Module* parent, std::string name, int64_t d_model, int64_t nhead,
                           TransformerDecoderLayerOptions options = {},
@@ -95,8 +101,8 @@ class TransformerDecoderLayer : public detail::TransformerLayer {
                     const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
                     const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
                     bool memory_is_causal = false) const {
-    return forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-                   tgt_is_causal, memory_is_causal);
+    return call(*this, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                tgt_is_causal, memory_is_causal);
   }
 
   MultiheadAttention self_attn, multihead_attn;

@@ -1,6 +1,6 @@
 // MultiheadAttention, the layers of a Transformer, Transformer and the recurrent cells against PyTorch's numbers
 // (attention_numbers.py): outputs, gradients of inputs and parameters, keys of the state. Each case runs eagerly, with a
-// traced backward, compiled, and as a compiled step; the last three must give the bits of the first.
+// traced backward, compiled, and as a compiled step; the last three must give the bits of the first. So must a clone.
 //
 // Not tested here: errors, sizes that vary, 16 bits (attention_test.cc, transformer_test.cc), dropout of weights.
 #include <catch2/catch.hpp>
@@ -57,13 +57,13 @@ Tensor loss_of(const Tensors& outputs) {
 struct Case {
   std::shared_ptr<nn::Module> module;
   std::vector<rg::Shape> shapes;
-  std::function<Tensors(const Tensors&)> run;
+  std::function<Tensors(const nn::Module&, const Tensors&)> run;
 };
 
 template <class M, class Run>
 Case case_of(std::shared_ptr<M> module, std::vector<rg::Shape> shapes, Run run) {
-  return {module, std::move(shapes), [m = module.get(), run](const Tensors& in) -> Tensors {
-            auto out = run(*m, in);
+  return {module, std::move(shapes), [run](const nn::Module& m, const Tensors& in) -> Tensors {
+            auto out = run(static_cast<const M&>(m), in);
             if constexpr (std::is_same_v<decltype(out), rg::AttentionOutput>)
               return out.weights.defined() ? Tensors{out.output, out.weights} : Tensors{out.output};
             else if constexpr (std::is_same_v<decltype(out), nn::LSTM::State>)
@@ -191,12 +191,13 @@ Case layer_case(const std::string& name) {
                    {qb, kb},
                    [](const Decoder& m, In x) { return m(x[0], x[1], causal(), {}, {}, {}, true); });
   if (name == "encoder")
-    return case_of(
-        std::make_shared<nn::TransformerEncoder>(nullptr, "", *encoder({.dim_feedforward = 6, .dropout = 0}),
-                                                 2, nn::TransformerEncoderOptions{.norm = {{}}}),
-        {q}, [](const nn::TransformerEncoder& m, In x) {
-          return m(x[0], bits({kQueries, kQueries}));
-        });
+    return case_of(std::make_shared<nn::TransformerEncoder>(
+                       nullptr, "", *encoder({.dim_feedforward = 6, .dropout = 0}), 2,
+                       nn::TransformerEncoderOptions{
+                           .norm = std::make_shared<nn::LayerNorm>(nullptr, "", rg::IntArray{kWidth})}),
+                   {q}, [](const nn::TransformerEncoder& m, In x) {
+                     return m(x[0], bits({kQueries, kQueries}));
+                   });
   if (name == "decoder")
     return case_of(std::make_shared<nn::TransformerDecoder>(
                        nullptr, "", *decoder({.dim_feedforward = 6, .dropout = 0}), 2),
@@ -319,7 +320,7 @@ TEST_CASE("PyTorch's numbers in all modes") {
   Tensors leaves = inputs;
   for (const Tensor& p : c.module->parameters()) leaves.push_back(p);
 
-  const Tensors outputs = c.run(inputs);
+  const Tensors outputs = c.run(*c.module, inputs);
   loss_of(outputs).backward();
   const Values eager = taken(outputs, leaves);
   REQUIRE(eager.size() == row.marks.size());
@@ -328,15 +329,20 @@ TEST_CASE("PyTorch's numbers in all modes") {
     CHECK(mark(eager[i]) == Approx(row.marks[i]).epsilon(1e-7).margin(1e-8));
   }
 
+  const std::unique_ptr<nn::Module> copy = c.module->clone();
+  const Tensors of_copy = c.run(*copy, inputs);
+  for (size_t i = 0; i < outputs.size(); ++i) CHECK(of_copy[i].to_vector() == eager[i]);
+  for (const Tensor& p : copy->parameters()) p.detach().zero_();
+
   rg::CompiledBackward traced = rg::compile_backward();
-  auto compiled = rg::compile([&](const Tensors& in) { return c.run(in); });
+  auto compiled = rg::compile([&](const Tensors& in) { return c.run(*c.module, in); });
   auto step = rg::compile_step([&] {
-    const Tensors out = c.run(inputs);
+    const Tensors out = c.run(*c.module, inputs);
     loss_of(out).backward();
     return out;
   });
   for (int repeat = 0; repeat < 2; ++repeat) {
-    const Tensors of_traced = c.run(inputs);
+    const Tensors of_traced = c.run(*c.module, inputs);
     traced(loss_of(of_traced));
     check_same(taken(of_traced, leaves), eager);
     const Tensors of_compiled = compiled(inputs);

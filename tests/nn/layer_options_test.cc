@@ -246,6 +246,24 @@ TEST_CASE("AdaptiveLogSoftmaxWithLoss: all classes together have probability 1")
           Category::bad_argument);
 }
 
+// ---- CrossMapLRN2d ----
+
+TEST_CASE("CrossMapLRN2d sums over (size - 1) / 2 channels on each side, and divides by size") {
+  const Tensor x = rg::linspace(-1, 2, 6).view({1, 6, 1, 1});
+  const std::vector<double> values = x.to_vector();
+  for (const int size : {3, 4}) {
+    const std::vector<double> got =
+        nn::CrossMapLRN2d(nullptr, "", size, {.alpha = 0.5, .beta = 2.0, .k = 1.5})(x).to_vector();
+    for (int c = 0; c < 6; ++c) {
+      double sum = 0;
+      for (int i = std::max(c - 1, 0); i <= std::min(c + 1, 5); ++i)
+        sum += values[static_cast<size_t>(i)] * values[static_cast<size_t>(i)];
+      const double expected = values[static_cast<size_t>(c)] / std::pow(1.5 + 0.5 / size * sum, 2.0);
+      CHECK(got[static_cast<size_t>(c)] == Approx(expected));
+    }
+  }
+}
+
 // ---- pools and errors ----
 
 TEST_CASE("forward_with_indices gives the places of the elements") {

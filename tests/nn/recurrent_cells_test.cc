@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <sstream>
 
 #include "retrograd/retrograd.h"
 #include "tests/errors.h"
@@ -59,6 +60,17 @@ TEST_CASE("parameters have PyTorch's names, shapes and range") {
     CHECK(largest > 0.095);
   }
   CHECK(nn::GRUCell(nullptr, "", kIn, kHidden, {.bias = false}).parameters().size() == 2);
+}
+
+TEST_CASE("cells print as in PyTorch") {
+  const auto text_of = [](const nn::Module& module) {
+    std::ostringstream out;
+    out << module;
+    return out.str();
+  };
+  CHECK(text_of(nn::RNNCell(nullptr, "", 3, 4, {.nonlinearity = "relu"})) ==
+        "RNNCell(3, 4, nonlinearity=relu)");
+  CHECK(text_of(nn::GRUCell(nullptr, "", 3, 4, {.bias = false})) == "GRUCell(3, 4, bias=false)");
 }
 
 TEST_CASE("a cell of 16 bits is near float32") {

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <functional>
+#include <sstream>
 
 #include "retrograd/retrograd.h"
 
@@ -186,11 +187,11 @@ TEST_CASE("parameters have PyTorch's names, shapes, order and range") {
   const nn::LSTM lstm(nullptr, "", kIn, kHidden, {.num_layers = 2, .bidirectional = true, .proj_size = 2});
   std::vector<std::string> got;
   for (const auto& p : lstm.named_parameters()) {
-    std::string text = p.name;
-    for (int64_t size : p.tensor.sizes()) text += " " + std::to_string(size);
+    std::string text = p.key();
+    for (int64_t size : p.value().sizes()) text += " " + std::to_string(size);
     got.push_back(text);
-    for (double v : p.tensor.to_vector()) CHECK(std::fabs(v) <= 0.5);
-    CHECK(p.tensor.requires_grad());
+    for (double v : p.value().to_vector()) CHECK(std::fabs(v) <= 0.5);
+    CHECK(p.value().requires_grad());
   }
   std::vector<std::string> wanted;
   for (const char* layer : {"_l0", "_l0_reverse", "_l1", "_l1_reverse"}) {
@@ -204,6 +205,36 @@ TEST_CASE("parameters have PyTorch's names, shapes, order and range") {
   CHECK(got == wanted);
   CHECK(lstm.weights(1, true).weight_hr.is_same(lstm.parameters().back()));
   CHECK(nn::GRU(nullptr, "", kIn, kHidden, {.bias = false}).parameters().size() == 2);
+  CHECK(lstm.all_weights().size() == 20);
+}
+
+std::string text_of(const nn::Module& module) {
+  std::ostringstream out;
+  out << module;
+  return out.str();
+}
+
+TEST_CASE("layers print as in PyTorch, and are cloned") {
+  const nn::LSTM lstm(nullptr, "", kIn, kHidden, {.num_layers = 2, .bidirectional = true, .proj_size = 2});
+  CHECK(text_of(lstm) ==
+        "LSTM(input_size=3, hidden_size=4, num_layers=2, bias=true, batch_first=false, dropout=0, "
+        "bidirectional=true, proj_size=2)");
+  CHECK(text_of(nn::GRU(nullptr, "", 3, 4, {.bias = false, .batch_first = true, .dropout = 0.5})) ==
+        "GRU(input_size=3, hidden_size=4, num_layers=1, bias=false, batch_first=true, dropout=0.5, "
+        "bidirectional=false)");
+  const auto check = [](const auto& layer) {
+    using Layer = std::decay_t<decltype(layer)>;
+    const std::unique_ptr<nn::Module> copy = layer.clone();
+    CHECK(text_of(*copy) == text_of(layer));
+    const Tensor x = rg::randn({kLength, kBatch, kIn});
+    const auto wanted = all_of(layer(x));
+    CHECK(all_of((*copy->template as<Layer>())(x))[0].to_vector() == wanted[0].to_vector());
+    for (const Tensor& p : copy->parameters()) p.detach().zero_();
+    CHECK(all_of(layer(x))[0].to_vector() == wanted[0].to_vector());
+  };
+  check(lstm);
+  check(nn::RNN(nullptr, "", kIn, kHidden, {.num_layers = 2, .nonlinearity = "relu"}));
+  check(nn::GRU(nullptr, "", kIn, kHidden, {.bias = false}));
 }
 
 TEST_CASE("a sequence may be cut: the state goes on") {

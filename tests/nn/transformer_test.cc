@@ -44,7 +44,7 @@ TEST_CASE("the layers of a stack are copies of the given one") {
   const nn::TransformerEncoder encoder(nullptr, "", given, 2);
   CHECK(encoder.layers.size() == 2);
   CHECK(encoder.parameters().size() == 2 * given.parameters().size());
-  for (const auto& layer : encoder.layers.items()) {
+  for (const auto& layer : encoder.layers) {
     const rg::Tensors own = layer->parameters(), wanted = given.parameters();
     for (size_t i = 0; i < own.size(); ++i) CHECK(same_bits(own[i], wanted[i]));
   }

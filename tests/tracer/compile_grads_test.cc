@@ -127,6 +127,22 @@ TEST_CASE("a gradient that is part of memory of the step, where user code sees i
       });
 }
 
+TEST_CASE("a gradient that is part of memory of the step, read after it") {
+  const Tensor first = parameter({4}, 1), last = parameter({4}, 2);
+  auto step = rg::compile_step([&] {
+    const Tensor loss = rg::sum(rg::square(rg::cat({first, last})));
+    loss.backward();
+    return loss;
+  });
+  for (int run = 0; run < 3; ++run) {
+    step();
+    for (const Tensor& leaf : {first, last}) {
+      CHECK(leaf.grad().to_vector() == (leaf * 2.0).to_vector());
+      leaf.set_grad({});
+    }
+  }
+}
+
 TEST_CASE("the gradient of an argument, and of a leaf that is made in the step, lie as these do") {
   const auto body = [](const Tensor& leaf) {
     leaf.set_grad({});

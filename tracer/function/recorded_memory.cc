@@ -328,7 +328,8 @@ void RecordedMemory::lay_out(TensorImpl& cell) {
 Location RecordedMemory::location_of(const Tensor& tensor) {
   if (!tensor.defined()) return {};
   Root& root = root_of(tensor.impl());
-  Location location{Layout::of(tensor.impl(), root.seen_offset)};
+  // An output has the elements of the root's cell, which may be a part of the memory that it was computed in.
+  Location location{Layout::of(tensor.impl(), root.seen < 0 ? root.cell->offset() : root.seen_offset)};
   location.input = root.seen;
   shares_memory_ |= root.arguments > 1;
   if (root.seen < 0) location.output = of_.outputs().add(root);
