@@ -134,9 +134,11 @@ void Optimizer::set_lr(double lr) {
   for (size_t g = 0; g < group_count(); ++g) param_group(g).set_lr(lr);
 }
 
-void Optimizer::zero_grad(bool set_to_none) {
+void Optimizer::zero_grad(bool set_to_none) { detail::zero_gradients(parameters(), set_to_none); }
+
+void detail::zero_gradients(const Tensors& params, bool set_to_none) {
   NoGradGuard no_grad;
-  for (const Tensor& param : parameters()) {
+  for (const Tensor& param : params) {
     if (set_to_none)
       param.set_grad({});
     else if (param.grad().defined())

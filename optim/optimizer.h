@@ -125,6 +125,9 @@ struct ParamGroup {
 
 namespace detail {
 
+/// Drops the gradients of parameters, or fills them with zeros.
+void zero_gradients(const Tensors& params, bool set_to_none);
+
 /// The groups of an optimizer, without the type of their options.
 class Groups {
  public:

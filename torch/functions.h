@@ -1,8 +1,8 @@
 // Functions on tensors, and factories, under libtorch's names: those of ATen's functions that the library has too.
 //
-// They are listed one by one, since a using-directive would be passed on: `using namespace torch;` would make nn, optim and
-// cuda ambiguous. A function with another spelling in libtorch is written out below the lists: names of which the library
-// has only one of several, linalg_NAME, special_NAME. A program that names something that neither has does not compile;
+// They are listed one by one, since a using-directive would be passed on: `using namespace torch;` would make nn, optim
+// and cuda ambiguous. Those with other names there are written out below the lists, those of torch::linalg and
+// torch::special are in torch/linalg.h. A program that names something that neither has does not compile;
 // docs/libtorch.md has alternatives.
 #pragma once
 
@@ -557,66 +557,13 @@ using retrograd::xlogy_;
 using retrograd::zero_;
 
 // Other names of libtorch for some of these.
-#define RG_TORCH_UNARY(NAME, FUNCTION) \
-  inline Tensor NAME(const retrograd::Operand& x) { return FUNCTION(x); }
-#define RG_TORCH_BINARY(NAME, FUNCTION) \
-  inline Tensor NAME(const retrograd::Operand& a, const retrograd::Operand& b) { return FUNCTION(a, b); }
-RG_TORCH_UNARY(log_sigmoid, retrograd::logsigmoid)
-RG_TORCH_UNARY(i0, retrograd::special::i0)
 inline Tensor concat(const retrograd::Tensors& tensors, int64_t dim = 0) { return cat(tensors, dim); }
 inline Tensor concatenate(const retrograd::Tensors& tensors, int64_t dim = 0) { return cat(tensors, dim); }
-namespace linalg {
-using namespace retrograd::linalg;
-using retrograd::cholesky;
-using retrograd::det;
-using retrograd::matrix_power;
-using retrograd::slogdet;
-using retrograd::solve;
-using retrograd::solve_triangular;
-RG_TORCH_UNARY(inv, retrograd::inverse)
-}  // namespace linalg
-RG_TORCH_UNARY(linalg_det, det)
-RG_TORCH_UNARY(linalg_inv, inverse)
-RG_TORCH_UNARY(linalg_matrix_exp, matrix_exp)
-RG_TORCH_UNARY(linalg_pinv, retrograd::linalg::pinv)
-RG_TORCH_BINARY(linalg_lstsq, retrograd::linalg::lstsq)
-RG_TORCH_BINARY(linalg_solve, retrograd::solve)
-inline Tensor linalg_cholesky(const retrograd::Operand& A, bool upper = false) { return cholesky(A, upper); }
-inline retrograd::linalg::QrResult linalg_qr(const retrograd::Operand& A, std::string_view mode = "reduced") {
-  return retrograd::linalg::qr(A, mode);
-}
-inline retrograd::SlogdetResult linalg_slogdet(const retrograd::Operand& A) { return slogdet(A); }
-inline Tensor linalg_matrix_power(const retrograd::Operand& A, int64_t n) { return matrix_power(A, n); }
-inline Tensor linalg_cross(const retrograd::Operand& a, const retrograd::Operand& b, int64_t dim = -1) {
-  return retrograd::linalg::cross(a, b, dim);
-}
 inline Tensor cross(const retrograd::Operand& a, const retrograd::Operand& b, int64_t dim = -1) {
   return retrograd::linalg::cross(a, b, dim);
 }
-
-namespace special {
-using namespace retrograd::special;
-using retrograd::digamma;
-using retrograd::erf;
-using retrograd::erfc;
-using retrograd::erfinv;
-using retrograd::exp2;
-using retrograd::expm1;
-using retrograd::log1p;
-using retrograd::log_softmax;
-using retrograd::logit;
-using retrograd::logsumexp;
-using retrograd::polygamma;
-using retrograd::round;
-using retrograd::sinc;
-using retrograd::softmax;
-using retrograd::xlogy;
-RG_TORCH_UNARY(expit, sigmoid)
-RG_TORCH_UNARY(gammaln, lgamma)
-RG_TORCH_UNARY(psi, retrograd::digamma)
-}  // namespace special
-#undef RG_TORCH_UNARY
-#undef RG_TORCH_BINARY
+inline Tensor i0(const retrograd::Operand& x) { return retrograd::special::i0(x); }
+inline Tensor log_sigmoid(const retrograd::Operand& x) { return retrograd::logsigmoid(x); }
 
 namespace indexing {
 using retrograd::indexing::Ellipsis;
@@ -625,29 +572,6 @@ using retrograd::indexing::None;
 using retrograd::indexing::Slice;
 using retrograd::indexing::TensorIndex;
 }  // namespace indexing
-
-/// There are no complex dtypes, hence no Fourier transforms.
-namespace fft {
-#define RG_NO_FFT(NAME)         \
-  template <class... Arguments> \
-  Tensor NAME(Arguments&&...) = delete; /* no complex dtypes: matmul() with cosines and sines */
-RG_NO_FFT(fft)
-RG_NO_FFT(ifft)
-RG_NO_FFT(rfft)
-RG_NO_FFT(irfft)
-RG_NO_FFT(fft2)
-RG_NO_FFT(ifft2)
-RG_NO_FFT(fftn)
-RG_NO_FFT(ifftn)
-RG_NO_FFT(rfft2)
-RG_NO_FFT(irfft2)
-#undef RG_NO_FFT
-}  // namespace fft
-template <class... Arguments>
-Tensor complex(Arguments&&...) =
-    delete;  // no complex dtypes: keep real and imaginary parts in a last dim of size 2
-template <class... Arguments>
-Tensor stft(Arguments&&...) = delete;  // no complex dtypes: unfold() and matmul() with cosines and sines
 
 }  // namespace torch
 #pragma GCC visibility pop

@@ -46,14 +46,15 @@ void inherit(OptimizerOptions& options, OptimizerOptions& initial, OptimizerOpti
 
 }  // namespace
 
-OptimizerOptions& OptimizerParamGroup::options() {
+OptimizerOptions& OptimizerParamGroup::checked() const {
   if (!options_)
     retrograd::fail(Category::bad_argument, "OptimizerParamGroup",
                     "the group has no options before it is in an optimizer");
   return *options_;
 }
 
-// ---- Optimizer ----------------------------------------------------------------------------------------------------------
+// ---- Optimizer
+// ----------------------------------------------------------------------------------------------------------
 
 Optimizer::Optimizer(const ParamGroups& groups, std::unique_ptr<OptimizerOptions> defaults)
     : groups_(std::make_shared<ParamGroups>()), defaults_(std::move(defaults)) {
@@ -85,14 +86,8 @@ void Optimizer::add_param_group(const OptimizerParamGroup& group) {
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
-  NoGradGuard no_grad;
   for (const OptimizerParamGroup& group : *groups_)
-    for (const Tensor& param : group.params()) {
-      if (set_to_none)
-        param.set_grad({});
-      else if (param.grad().defined())
-        param.grad().zero_();
-    }
+    retrograd::optim::detail::zero_gradients(group.params(), set_to_none);
 }
 
 size_t Optimizer::size() const {
@@ -107,7 +102,8 @@ retrograd::optim::Optimizer& Optimizer::impl() const {
       "an optimizer of the user is none of the library's; it has param_groups(), and its own state");
 }
 
-// ---- of an update rule --------------------------------------------------------------------------------------------------
+// ---- of an update rule
+// --------------------------------------------------------------------------------------------------
 
 namespace detail {
 namespace {
@@ -115,17 +111,24 @@ namespace {
 // The groups of a torch::optim::Optimizer, as the library sees groups.
 class SharedGroups final : public retrograd::optim::detail::Groups {
  public:
-  explicit SharedGroups(std::shared_ptr<ParamGroups> list) : list_(std::move(list)) {}
+  SharedGroups(const RuleInfo& rule, std::shared_ptr<ParamGroups> list)
+      : rule_(rule), list_(std::move(list)) {}
   size_t size() const override { return list_->size(); }
   retrograd::Tensors& params(size_t group) override { return list_->at(group).params(); }
-  void* options(size_t group) override { return list_->at(group).options().values(); }
+  /// Error(bad_argument) for options of another optimizer, which a user may have set.
+  void* options(size_t group) override {
+    OptimizerOptions& options = list_->at(group).options();
+    if (options.rule() != &rule_)
+      retrograd::fail(Category::bad_argument, rule_.name, "a group has the options of another optimizer");
+    return options.values();
+  }
   std::optional<double>& initial_lr(size_t group) override { return list_->at(group).initial_lr; }
   retrograd::optim::detail::UpdateMode mode(size_t) const override { return {}; }
   std::unique_ptr<retrograd::optim::detail::Groups> copy() const override {
-    return std::make_unique<SharedGroups>(std::make_shared<ParamGroups>(*list_));
+    return std::make_unique<SharedGroups>(rule_, std::make_shared<ParamGroups>(*list_));
   }
   std::unique_ptr<retrograd::optim::detail::Groups> none() const override {
-    return std::make_unique<SharedGroups>(std::make_shared<ParamGroups>());
+    return std::make_unique<SharedGroups>(rule_, std::make_shared<ParamGroups>());
   }
   void remove(size_t group) override { list_->erase(list_->begin() + static_cast<ptrdiff_t>(group)); }
   void assign(const retrograd::optim::detail::Groups& other) override {
@@ -133,6 +136,7 @@ class SharedGroups final : public retrograd::optim::detail::Groups {
   }
 
  private:
+  const RuleInfo& rule_;
   std::shared_ptr<ParamGroups> list_;
 };
 
@@ -141,7 +145,7 @@ class SharedGroups final : public retrograd::optim::detail::Groups {
 class RuleOptimizer::Impl final : public retrograd::optim::RuleOptimizer {
  public:
   Impl(const RuleInfo& rule, std::shared_ptr<ParamGroups> groups)
-      : RuleOptimizer(rule, std::make_unique<SharedGroups>(std::move(groups)), SourceLocation()) {}
+      : RuleOptimizer(rule, std::make_unique<SharedGroups>(rule, std::move(groups)), SourceLocation()) {}
   using retrograd::optim::RuleOptimizer::follow_groups;
 };
 
@@ -184,7 +188,8 @@ RG_OPTIONS(Muon, retrograd::optim::MuonRule)
 
 }  // namespace detail
 
-// ---- LBFGS --------------------------------------------------------------------------------------------------------------
+// ---- LBFGS
+// --------------------------------------------------------------------------------------------------------------
 
 using retrograd::optim::LineSearchFn;
 
@@ -217,10 +222,12 @@ void LBFGS::follow_groups() {
 
 // With the options of the group, which are its own from here on: whoever changes one changes the other.
 retrograd::optim::Optimizer& LBFGS::impl() const {
-  auto& options = static_cast<LBFGSOptions&>(groups_->front().options());
-  if (options.data_ != &impl_->options) {
-    impl_->options = options.data();
-    options.data_ = &impl_->options;
+  auto* const options = dynamic_cast<LBFGSOptions*>(&groups_->front().options());
+  if (!options)
+    retrograd::fail(Category::bad_argument, "LBFGS", "the group has the options of another optimizer");
+  if (options->data_ != &impl_->options) {
+    impl_->options = options->data();
+    options->data_ = &impl_->options;
   }
   return *impl_;
 }

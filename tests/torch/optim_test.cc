@@ -1,5 +1,5 @@
-// Optimizers and schedulers of torch::optim: options, groups, steps by hand-computed numbers, and what the library's own
-// functions see of them.
+// Optimizers and schedulers of torch::optim: options, groups, steps by hand-computed numbers, and what the library's
+// own functions see of them.
 #include <retrograd/torch.h>
 #include <catch2/catch.hpp>
 
@@ -108,6 +108,8 @@ TEST_CASE("groups have options of their own, complete by the defaults") {
   CHECK_THROWS_AS(adam.add_param_group({std::vector<torch::Tensor>{a}}), c10::Error);  // listed twice
   CHECK(adam.param_groups().size() == 3);
   CHECK_THROWS_AS(torch::optim::SGD({a}, -1.0), c10::Error);
+  adam.param_groups()[0].set_options(std::make_unique<torch::optim::SGDOptions>(0.1));
+  CHECK_THROWS_AS(adam.step(), c10::Error);
 }
 
 TEST_CASE("a closure, and LBFGS") {

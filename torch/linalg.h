@@ -1,0 +1,77 @@
+// torch::linalg and torch::special, and the names linalg_NAME, which libtorch has as well.
+#pragma once
+
+#include "ops/factorizations.h"
+#include "ops/linalg.h"
+#include "ops/matrix_functions.h"
+#include "ops/products.h"
+#include "ops/reduce.h"
+#include "ops/softmax.h"
+#include "ops/special.h"
+#include "ops/unary.h"
+#include "torch/types.h"
+
+#pragma GCC visibility push(default)
+namespace torch {
+
+#define RG_TORCH_UNARY(NAME, FUNCTION) \
+  inline Tensor NAME(const retrograd::Operand& x) { return FUNCTION(x); }
+namespace linalg {
+using namespace retrograd::linalg;
+using retrograd::cholesky;
+using retrograd::det;
+using retrograd::matrix_power;
+using retrograd::slogdet;
+using retrograd::solve;
+using retrograd::solve_triangular;
+RG_TORCH_UNARY(inv, retrograd::inverse)
+}  // namespace linalg
+RG_TORCH_UNARY(linalg_det, retrograd::det)
+RG_TORCH_UNARY(linalg_inv, retrograd::inverse)
+RG_TORCH_UNARY(linalg_matrix_exp, retrograd::matrix_exp)
+RG_TORCH_UNARY(linalg_pinv, retrograd::linalg::pinv)
+inline Tensor linalg_lstsq(const retrograd::Operand& A, const retrograd::Operand& B) {
+  return retrograd::linalg::lstsq(A, B);
+}
+inline Tensor linalg_solve(const retrograd::Operand& A, const retrograd::Operand& B, bool left = true) {
+  return retrograd::solve(A, B, left);
+}
+inline Tensor linalg_cholesky(const retrograd::Operand& A, bool upper = false) {
+  return retrograd::cholesky(A, upper);
+}
+inline retrograd::linalg::QrResult linalg_qr(const retrograd::Operand& A, std::string_view mode = "reduced") {
+  return retrograd::linalg::qr(A, mode);
+}
+inline retrograd::SlogdetResult linalg_slogdet(const retrograd::Operand& A) { return retrograd::slogdet(A); }
+inline Tensor linalg_matrix_power(const retrograd::Operand& A, int64_t n) {
+  return retrograd::matrix_power(A, n);
+}
+inline Tensor linalg_cross(const retrograd::Operand& a, const retrograd::Operand& b, int64_t dim = -1) {
+  return retrograd::linalg::cross(a, b, dim);
+}
+
+namespace special {
+using namespace retrograd::special;
+using retrograd::digamma;
+using retrograd::erf;
+using retrograd::erfc;
+using retrograd::erfinv;
+using retrograd::exp2;
+using retrograd::expm1;
+using retrograd::log1p;
+using retrograd::log_softmax;
+using retrograd::logit;
+using retrograd::logsumexp;
+using retrograd::polygamma;
+using retrograd::round;
+using retrograd::sinc;
+using retrograd::softmax;
+using retrograd::xlogy;
+RG_TORCH_UNARY(expit, retrograd::sigmoid)
+RG_TORCH_UNARY(gammaln, retrograd::lgamma)
+RG_TORCH_UNARY(psi, retrograd::digamma)
+}  // namespace special
+#undef RG_TORCH_UNARY
+
+}  // namespace torch
+#pragma GCC visibility pop
