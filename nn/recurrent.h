@@ -125,7 +125,7 @@ class HiddenRecurrent : public Recurrent {
   Output forward(Operand input, const Tensor& h_0 = {}) const;
   PackedOutput forward_with_packed_input(const PackedSequence& input, const Tensor& h_0 = {},
                                          SourceLocation where = SourceLocation::current()) const;
-  Output operator()(Operand input, const Tensor& h_0 = {}) const { return call(*this, input, h_0); }
+  Output operator()(Operand input, const Tensor& h_0 = {}) const;
 
  protected:
   using Recurrent::Recurrent;
@@ -163,7 +163,7 @@ class LSTM : public Recurrent {
   Output forward(Operand input, const State& state = {}) const;
   PackedOutput forward_with_packed_input(const PackedSequence& input, const State& state = {},
                                          SourceLocation where = SourceLocation::current()) const;
-  Output operator()(Operand input, const State& state = {}) const { return call(*this, input, state); }
+  Output operator()(Operand input, const State& state = {}) const;
 
  private:
   Tensors steps(const Tensor& x, const Tensors& before, const Layer& layer) const override;
