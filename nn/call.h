@@ -76,37 +76,42 @@ void each_tensor(T& value, const F& f) {
   }
 }
 
-/// Replaces the tensors in the values by what `change` makes of them.
-template <class Change, class... T>
-void change_tensors(const Change& change, T&... values) {
+// Functions for each_tensor: they list the tensors, and put those of a list in their places.
+struct ListTensors {
+  Tensors& all;
+  void operator()(const Tensor& t) const { all.push_back(t); }
+};
+struct PutTensors {
+  const Tensors& all;
+  size_t& next;
+  void operator()(Tensor& t) const { t = all[next++]; }
+};
+
+// Quick to compile, since there is one for each layer: no tuples, no closures.
+template <class M, class... K>
+auto call_with_hooks(M& module, K... inputs) {
+  HookedCall hooks(module);
   Tensors tensors;
-  (each_tensor(values, [&](Tensor& t) { tensors.push_back(t); }), ...);
-  change(tensors);
   size_t next = 0;
-  (each_tensor(values, [&](Tensor& t) { t = tensors[next++]; }), ...);
+  (each_tensor(inputs.parts(), ListTensors{tensors}), ...);
+  hooks.before(tensors);
+  (each_tensor(inputs.parts(), PutTensors{tensors, next}), ...);
+  auto result = forward(module, inputs.given()...);
+  tensors.clear();
+  each_tensor(result, ListTensors{tensors});
+  hooks.after(tensors);
+  next = 0;
+  each_tensor(result, PutTensors{tensors, next});
+  return result;
 }
 
 }  // namespace detail
 
 template <class M, class... Inputs>
 auto Module::call(M& module, const Inputs&... inputs) {
-  using Result = std::decay_t<decltype(detail::forward(module, inputs...))>;
   if (static_cast<const Module&>(module).is_plain()) [[likely]]
-    return Result(detail::forward(module, inputs...));
-  detail::HookedCall hooks(module);
-  if constexpr (std::is_same_v<void(Operand), void(Inputs...)> && std::is_same_v<Result, Tensor>) {
-    return hooks.after(detail::forward(module, hooks.before(inputs...)));
-  } else {
-    std::tuple<detail::Kept<Inputs>...> kept{detail::Kept<Inputs>{inputs}...};
-    return std::apply(
-        [&](auto&... input) {
-          detail::change_tensors([&](Tensors& t) { hooks.before(t); }, input.parts()...);
-          Result result = detail::forward(module, input.given()...);
-          detail::change_tensors([&](Tensors& t) { hooks.after(t); }, result);
-          return result;
-        },
-        kept);
-  }
+    return detail::forward(module, inputs...);
+  return detail::call_with_hooks(module, detail::Kept<Inputs>{inputs}...);
 }
 
 template <class M>

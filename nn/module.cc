@@ -141,6 +141,11 @@ void Module::unregister_module(const std::string& name) {
   children_.erase(at);
 }
 
+void Module::unregister_tensor(const std::string& name) {
+  if (!std::erase_if(members_, [&](const Member& m) { return m.name == name; }))
+    throw Error(Category::bad_argument, fmt::format("Module: there is no tensor \"{}\"", name));
+}
+
 void Module::unregister_all() {
   while (!children_.empty()) unregister_module(children_.back().name);
   members_.clear();
@@ -216,6 +221,11 @@ OrderedDict<std::string, std::shared_ptr<Module>> Module::named_modules(const st
     all.insert(name_prefix + (has_both ? "." : "") + place.name, std::move(place.module));
   }
   return all;
+}
+void Module::each_module(
+    const std::string& name_prefix,
+    const std::function<void(const std::string&, const std::shared_ptr<Module>&)>& f) const {
+  for (const auto& item : named_modules(name_prefix)) f(item.key(), item.value());
 }
 std::vector<std::shared_ptr<Module>> Module::modules(bool include_self) const {
   return named_modules("", include_self).values();

@@ -96,12 +96,13 @@ class Module : public std::enable_shared_from_this<Module> {
   /// Calls f(module), or f(name, module), for this module and all below; it takes them as Module& or as shared_ptr.
   template <class F>
   void apply(const F& f, const std::string& name_prefix = "") {
-    for (const auto& item : named_modules(name_prefix)) visit(f, item.key(), item.value());
+    each_module(name_prefix, [&](const std::string& name, const auto& module) { visit(f, name, module); });
   }
   template <class F>
   void apply(const F& f, const std::string& name_prefix = "") const {
-    for (const auto& item : named_modules(name_prefix))
-      visit(f, item.key(), std::shared_ptr<const Module>(item.value()));
+    each_module(name_prefix, [&](const std::string& name, const auto& module) {
+      visit(f, name, std::shared_ptr<const Module>(module));
+    });
   }
 
   // ---- Registration, libtorch's way. Error(bad_argument) for a name that is empty, taken, or has a dot.
@@ -214,7 +215,9 @@ class Module : public std::enable_shared_from_this<Module> {
     copy->Module::take_values_of(*this);
     return copy;
   }
-  /// Forgets all registered children and tensors, as a class of libtorch does before it makes them again.
+  /// Forgets a tensor. Error(bad_argument) when there is none of this name.
+  void unregister_tensor(const std::string& name);
+  /// Forgets all children and tensors, as a class of libtorch does before it makes them again.
   void unregister_all();
   /// Takes the values and modes of `source`, which has the same names.
   void take_values_of(const Module& source);
@@ -253,6 +256,8 @@ class Module : public std::enable_shared_from_this<Module> {
   std::vector<Child>::iterator find_child(const std::string& name);
   RemovableHandle add_hook(HookKind kind, detail::HookFunction f, bool prepend);
 
+  void each_module(const std::string& name_prefix,
+                   const std::function<void(const std::string&, const std::shared_ptr<Module>&)>& f) const;
   std::shared_ptr<Module> pointer() const;
   std::vector<Place> places(bool recurse = true) const;  // under all names; this module first
   Members members(bool recurse = true) const;            // by full names, under all of them; defined ones

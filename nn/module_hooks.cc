@@ -238,18 +238,5 @@ void HookedCall::after(Tensors& results) {
   if (backward_) backward_->put_on_results(results);
 }
 
-Operand HookedCall::before(const Operand& input) {
-  Tensors inputs;
-  if (!input.is_scalar() && input.defined()) inputs.push_back(input.tensor());
-  before(inputs);
-  return inputs_.empty() ? input : Operand(inputs_[0], input.where());
-}
-
-Tensor HookedCall::after(Tensor result) {
-  Tensors results{std::move(result)};
-  after(results);
-  return std::move(results[0]);
-}
-
 }  // namespace detail
 }  // namespace retrograd::nn

@@ -127,9 +127,6 @@ class HookedCall {
   void before(Tensors& inputs);
   /// Runs what comes after it.
   void after(Tensors& results);
-  // The same for a module with one input and one result.
-  Operand before(const Operand& input);
-  Tensor after(Tensor result);
 
  private:
   const std::shared_ptr<ModuleState> state_;

@@ -2,19 +2,18 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
+#include <memory>
 #include <ostream>
-#include <typeinfo>
 
+#include "nn/class_name.h"
 #include "nn/module.h"
 
 namespace retrograd::inline v0::nn {
 
-// "retrograd::v0::nn::ModuleList<Block>" -> "ModuleList": neither namespaces nor template arguments.
-std::string Module::name() const {
-  if (!state_->name.empty()) return state_->name;
-  const char* const mangled = typeid(*this).name();
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr), std::free);
-  std::string name = text ? text.get() : mangled;
+std::string detail::class_name(const std::type_info& type) {
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr),
+                                                    std::free);
+  std::string name = text ? text.get() : type.name();
   if (name.ends_with('>')) {
     size_t open = 0, at = name.size();
     do open += (name[--at] == '>') ? 1 : (name[at] == '<') ? -1 : 0;
@@ -24,6 +23,8 @@ std::string Module::name() const {
   const size_t scope = name.rfind("::");
   return scope == name.npos ? name : name.substr(scope + 2);
 }
+
+std::string Module::name() const { return state_->name.empty() ? detail::class_name(typeid(*this)) : state_->name; }
 
 void Module::pretty_print(std::ostream& out) const { out << name() << (children_.empty() ? "()" : ""); }
 

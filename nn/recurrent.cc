@@ -178,6 +178,10 @@ HiddenRecurrent::Output HiddenRecurrent::forward(Operand input, const Tensor& h_
   return {result.output, result.state[0]};
 }
 
+HiddenRecurrent::Output HiddenRecurrent::operator()(Operand input, const Tensor& h_0) const {
+  return call(*this, input, h_0);
+}
+
 HiddenRecurrent::PackedOutput HiddenRecurrent::forward_with_packed_input(const PackedSequence& input,
                                                                          const Tensor& h_0,
                                                                          SourceLocation where) const {
@@ -222,6 +226,8 @@ LSTM::Output LSTM::forward(Operand input, const State& state) const {
   Result result = run(input, state_of(state, input.where()));
   return {result.output, {result.state[0], result.state[1]}};
 }
+
+LSTM::Output LSTM::operator()(Operand input, const State& state) const { return call(*this, input, state); }
 
 LSTM::PackedOutput LSTM::forward_with_packed_input(const PackedSequence& input, const State& state,
                                                    SourceLocation where) const {
