@@ -174,6 +174,7 @@ class LSTM : public Layer<LSTM, Recurrent> {
   PackedOutput forward_with_packed_input(const PackedSequence& input, const State& state = {},
                                          SourceLocation where = SourceLocation::current()) const;
   Output operator()(Operand input, const State& state = {}) const { return call(*this, input, state); }
+  Output operator()(Operand input, const State& state = {}) const;
   std::tuple<int64_t, int64_t, LSTMOptions> arguments() const;
 
  private:
