@@ -131,7 +131,7 @@ class HiddenRecurrent : public Recurrent {
   Output forward(Operand input, const Tensor& h_0 = {}) const;
   PackedOutput forward_with_packed_input(const PackedSequence& input, const Tensor& h_0 = {},
                                          SourceLocation where = SourceLocation::current()) const;
-  Output operator()(Operand input, const Tensor& h_0 = {}) const { return call(*this, input, h_0); }
+  Output operator()(Operand input, const Tensor& h_0 = {}) const;
 
  protected:
   using Recurrent::Recurrent;
@@ -173,7 +173,7 @@ class LSTM : public Layer<LSTM, Recurrent> {
   Output forward(Operand input, const State& state = {}) const;
   PackedOutput forward_with_packed_input(const PackedSequence& input, const State& state = {},
                                          SourceLocation where = SourceLocation::current()) const;
-  Output operator()(Operand input, const State& state = {}) const { return call(*this, input, state); }
+  Output operator()(Operand input, const State& state = {}) const;
   std::tuple<int64_t, int64_t, LSTMOptions> arguments() const;
 
  private:
