@@ -1,4 +1,5 @@
-// SavedValue: what AutogradContext::saved_data keeps by name, as libtorch's IValue: a number, a text, or a list of integers.
+// SavedValue: what AutogradContext::saved_data keeps by name, as libtorch's IValue: a number, a text, or a list of
+// integers.
 //
 //   ctx->saved_data["factor"] = 2.0;              grads[0] * ctx->saved_data["factor"]
 //   ctx->saved_data["mode"] = "reflect";          ctx->saved_data["mode"].toStringRef()

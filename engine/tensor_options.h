@@ -3,8 +3,8 @@
 //   zeros({2, 3}, kFloat64);
 //   zeros({2, 3}, TensorOptions().dtype(kFloat64).device("cuda:1").requires_grad(true));
 //
-// Each may be left out; a factory then uses its own: the default dtype or that of its numbers, the CPU, or what the tensor
-// has that the new one is to be like. A plain value of 4 bytes.
+// Each may be left out; a factory then uses its own: the default dtype or that of its numbers, the CPU, or what the
+// tensor has that the new one is to be like. A plain value of 4 bytes.
 #pragma once
 
 #include "engine/shape.h"

@@ -1,8 +1,6 @@
 // The module of nn/attention.h. Each forward opens the scope of its caller's line, as in nn/layers.cc.
 #include "nn/attention.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "nn/init.h"
@@ -62,7 +60,7 @@ MultiheadAttention::MultiheadAttention(Module* parent, std::string name, int64_t
   for (const Parameter* p : {&in_proj_weight, &q_proj_weight, &k_proj_weight, &v_proj_weight})
     if (p->defined()) init::xavier_uniform_(*p);
   for (const Parameter* p : {&bias_k, &bias_v})
-    if (p->defined()) init::normal_(*p, 0, 1 / std::sqrt(static_cast<double>(width)));  // xavier
+    if (p->defined()) init::xavier_normal_(*p);
   if (o.bias) init::zeros_(out_proj.bias);
 }
 
@@ -93,6 +91,14 @@ MultiheadAttention::Output MultiheadAttention::forward(Operand query, const Tens
                                                    .average_attn_weights = average_attn_weights,
                                                    .is_causal = is_causal,
                                                    .batch_first = options.batch_first});
+}
+
+MultiheadAttention::Output MultiheadAttention::operator()(Operand query, const Tensor& key,
+                                                          const Tensor& value, const Tensor& key_padding_mask,
+                                                          bool need_weights, const Tensor& attn_mask,
+                                                          bool average_attn_weights, bool is_causal) const {
+  return call(*this, query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights,
+              is_causal);
 }
 
 }  // namespace retrograd::nn

@@ -82,10 +82,7 @@ class MultiheadAttention : public Layer<MultiheadAttention> {
   Output operator()(Operand query, const Tensor& key, const Tensor& value,
                     const Tensor& key_padding_mask = {}, bool need_weights = true,
                     const Tensor& attn_mask = {}, bool average_attn_weights = true,
-                    bool is_causal = false) const {
-    return call(*this, query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights,
-                is_causal);
-  }
+                    bool is_causal = false) const;
   std::tuple<int64_t, int64_t, MultiheadAttentionOptions> arguments() const {
     return {embed_dim, num_heads, options};
   }

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/function.h"
-#include "engine/tape.h"
+#include "engine/node.h"
 #include "nn/module.h"
 
 namespace retrograd::inline v0::nn {

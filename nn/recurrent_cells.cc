@@ -92,6 +92,8 @@ RNNCell::RNNCell(Module* parent, std::string name, int64_t in, int64_t hidden, R
 
 Tensor RNNCell::forward(Operand input, const Tensor& h) const { return next(input, {h})[0]; }
 
+Tensor RNNCell::operator()(Operand input, const Tensor& h) const { return call(*this, input, h); }
+
 Tensors RNNCell::step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const {
   return {detail::rnn_steps(x, weights, before[0], {}, config().nonlinearity == "relu", false)};
 }
@@ -107,6 +109,10 @@ LSTM::State LSTMCell::forward(Operand input, const LSTM::State& state) const {
   return {after[0], after[1]};
 }
 
+LSTM::State LSTMCell::operator()(Operand input, const LSTM::State& state) const {
+  return call(*this, input, state);
+}
+
 Tensors LSTMCell::step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const {
   return detail::lstm_steps(x, weights, before, {}, false);
 }
@@ -116,6 +122,8 @@ GRUCell::GRUCell(Module* parent, std::string name, int64_t in, int64_t hidden, G
     : Layer(parent, std::move(name), {type_name, 3, in, hidden, o.bias}, where) {}
 
 Tensor GRUCell::forward(Operand input, const Tensor& h) const { return next(input, {h})[0]; }
+
+Tensor GRUCell::operator()(Operand input, const Tensor& h) const { return call(*this, input, h); }
 
 Tensors GRUCell::step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const {
   return {detail::gru_steps(x, weights, before[0], {}, false)};

@@ -64,7 +64,7 @@ class RNNCell : public Layer<RNNCell, RecurrentCell> {
   RNNCell(Module* parent, std::string name, int64_t in, int64_t hidden, RNNCellOptions options = {},
           SourceLocation where = SourceLocation::current());
   Tensor forward(Operand input, const Tensor& h = {}) const;
-  Tensor operator()(Operand input, const Tensor& h = {}) const { return call(*this, input, h); }
+  Tensor operator()(Operand input, const Tensor& h = {}) const;
   std::tuple<int64_t, int64_t, RNNCellOptions> arguments() const {
     return {config().in, config().hidden, {config().bias, config().nonlinearity}};
   }
@@ -80,9 +80,7 @@ class LSTMCell : public Layer<LSTMCell, RecurrentCell> {
            SourceLocation where = SourceLocation::current());
   /// Error(bad_argument) when one of h and c is given without the other.
   LSTM::State forward(Operand input, const LSTM::State& state = {}) const;
-  LSTM::State operator()(Operand input, const LSTM::State& state = {}) const {
-    return call(*this, input, state);
-  }
+  LSTM::State operator()(Operand input, const LSTM::State& state = {}) const;
   std::tuple<int64_t, int64_t, LSTMCellOptions> arguments() const {
     return {config().in, config().hidden, {config().bias}};
   }
@@ -97,7 +95,7 @@ class GRUCell : public Layer<GRUCell, RecurrentCell> {
   GRUCell(Module* parent, std::string name, int64_t in, int64_t hidden, GRUCellOptions options = {},
           SourceLocation where = SourceLocation::current());
   Tensor forward(Operand input, const Tensor& h = {}) const;
-  Tensor operator()(Operand input, const Tensor& h = {}) const { return call(*this, input, h); }
+  Tensor operator()(Operand input, const Tensor& h = {}) const;
   std::tuple<int64_t, int64_t, GRUCellOptions> arguments() const {
     return {config().in, config().hidden, {config().bias}};
   }

@@ -7,8 +7,7 @@
 // Sizes and masks are those of the layers; mask and key_padding_mask go to every layer.
 #pragma once
 
-#include <optional>
-
+#include "nn/any_module.h"
 #include "nn/module_list.h"
 #include "nn/transformer_layers.h"
 #include "ops/creation.h"
@@ -17,7 +16,7 @@
 namespace retrograd::inline v0::nn {
 
 struct TransformerStackOptions {
-  std::shared_ptr<LayerNorm> norm = {};  // of the output; becomes a child
+  AnyModule norm = {};  // of the output; becomes a child
 };
 using TransformerEncoderOptions = TransformerStackOptions;
 using TransformerDecoderOptions = TransformerStackOptions;
@@ -39,10 +38,10 @@ class TransformerStack : public Module {
   std::tuple<std::vector<std::shared_ptr<Item>>, TransformerStackOptions> arguments() const;
 
   ModuleList<Item> layers{this, "layers"};
-  std::shared_ptr<LayerNorm> norm;
+  AnyModule norm;  // empty: none
 
  protected:
-  Tensor normalized(const Tensor& x) const { return norm ? (*norm)(x) : x; }
+  Tensor normalized(const Tensor& x) const { return norm.is_empty() ? x : norm.forward(x); }
 };
 
 }  // namespace detail
@@ -55,9 +54,7 @@ class TransformerEncoder
   Tensor forward(Operand src, const Tensor& mask = {}, const Tensor& src_key_padding_mask = {},
                  bool is_causal = false) const;
   Tensor operator()(Operand src, const Tensor& mask = {}, const Tensor& src_key_padding_mask = {},
-                    bool is_causal = false) const {
-    return call(*this, src, mask, src_key_padding_mask, is_causal);
-  }
+                    bool is_causal = false) const;
 };
 
 class TransformerDecoder
@@ -72,10 +69,7 @@ class TransformerDecoder
   Tensor operator()(Operand tgt, const Tensor& memory, const Tensor& tgt_mask = {},
                     const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
                     const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
-                    bool memory_is_causal = false) const {
-    return call(*this, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-                tgt_is_causal, memory_is_causal);
-  }
+                    bool memory_is_causal = false) const;
 };
 
 struct TransformerOptions {
@@ -84,6 +78,9 @@ struct TransformerOptions {
   TransformerActivation activation = "relu";
   double layer_norm_eps = 1e-5;
   bool batch_first = false, norm_first = false, bias = true;
+  /// In place of the library's: modules with the forward of TransformerEncoder and TransformerDecoder, with all its
+  /// parameters.
+  AnyModule custom_encoder = {}, custom_decoder = {};
 };
 
 /// Encoder and decoder, each with a norm at its end. Weights of at least two dims are xavier_uniform.
@@ -102,20 +99,17 @@ class Transformer : public Layer<Transformer> {
                     const Tensor& memory_mask = {}, const Tensor& src_key_padding_mask = {},
                     const Tensor& tgt_key_padding_mask = {}, const Tensor& memory_key_padding_mask = {},
                     bool src_is_causal = false, bool tgt_is_causal = false,
-                    bool memory_is_causal = false) const {
-    return call(*this, src, tgt, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
-                memory_key_padding_mask, src_is_causal, tgt_is_causal, memory_is_causal);
-  }
+                    bool memory_is_causal = false) const;
 
   /// (size, size): -infinity above the diagonal, else 0: a mask that leaves out what follows a position.
   static Tensor generate_square_subsequent_mask(Dim size, TensorOptions options = {},
                                                 SourceLocation where = SourceLocation::current());
 
-  std::tuple<TransformerOptions> arguments() const { return {options}; }
+  std::tuple<TransformerOptions> arguments() const;
 
   const TransformerOptions options;
-  TransformerEncoder encoder;
-  TransformerDecoder decoder;
+  /// encoder.get<TransformerEncoder>() and decoder.get<TransformerDecoder>(), or the custom ones.
+  AnyModule encoder, decoder;
 };
 
 }  // namespace retrograd::nn

@@ -66,6 +66,11 @@ Tensor TransformerEncoderLayer::forward(Operand src, const Tensor& src_mask,
                   [&](const Tensor& x) { return dropout2(linear2(dropout(activation(linear1(x))))); });
 }
 
+Tensor TransformerEncoderLayer::operator()(Operand src, const Tensor& src_mask,
+                                           const Tensor& src_key_padding_mask, bool is_causal) const {
+  return call(*this, src, src_mask, src_key_padding_mask, is_causal);
+}
+
 TransformerDecoderLayer::TransformerDecoderLayer(Module* parent, std::string name, int64_t d_model,
                                                  int64_t nhead, TransformerDecoderLayerOptions o,
                                                  SourceLocation where)
@@ -97,6 +102,14 @@ Tensor TransformerDecoderLayer::forward(Operand tgt, const Tensor& memory, const
   });
   return residual(mixed, norm3,
                   [&](const Tensor& x) { return dropout3(linear2(dropout(activation(linear1(x))))); });
+}
+
+Tensor TransformerDecoderLayer::operator()(Operand tgt, const Tensor& memory, const Tensor& tgt_mask,
+                                           const Tensor& memory_mask, const Tensor& tgt_key_padding_mask,
+                                           const Tensor& memory_key_padding_mask, bool tgt_is_causal,
+                                           bool memory_is_causal) const {
+  return call(*this, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+              tgt_is_causal, memory_is_causal);
 }
 
 }  // namespace retrograd::nn

@@ -74,9 +74,7 @@ class TransformerEncoderLayer : public Layer<TransformerEncoderLayer, detail::Tr
   Tensor forward(Operand src, const Tensor& src_mask = {}, const Tensor& src_key_padding_mask = {},
                  bool is_causal = false) const;
   Tensor operator()(Operand src, const Tensor& src_mask = {}, const Tensor& src_key_padding_mask = {},
-                    bool is_causal = false) const {
-    return call(*this, src, src_mask, src_key_padding_mask, is_causal);
-  }
+                    bool is_causal = false) const;
 
   MultiheadAttention self_attn;
   Linear linear1;
@@ -100,10 +98,7 @@ class TransformerDecoderLayer : public Layer<TransformerDecoderLayer, detail::Tr
   Tensor operator()(Operand tgt, const Tensor& memory, const Tensor& tgt_mask = {},
                     const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
                     const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
-                    bool memory_is_causal = false) const {
-    return call(*this, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-                tgt_is_causal, memory_is_causal);
-  }
+                    bool memory_is_causal = false) const;
 
   MultiheadAttention self_attn, multihead_attn;
   Linear linear1;

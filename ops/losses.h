@@ -228,11 +228,6 @@ Tensor cross_entropy(Operand input, const Tensor& target, const Tensor& weight =
 /// The same for log-probabilities, with class indices.
 Tensor nll_loss(Operand input, const Tensor& target, const Tensor& weight = {},
                 LossReduction reduction = "mean", int64_t ignore_index = -100);
-// ignore_index comes after reduction; a 0 there would be a null pointer.
-Tensor cross_entropy(Operand, const Tensor& target, const Tensor& weight, int64_t reduction,
-                     std::string_view = {}) = delete;
-Tensor nll_loss(Operand, const Tensor& target, const Tensor& weight, int64_t reduction,
-                std::string_view = {}) = delete;
 /// (input - target)^2 and |input - target|.
 Tensor mse_loss(Operand input, const Tensor& target, LossReduction reduction = "mean");
 Tensor l1_loss(Operand input, const Tensor& target, LossReduction reduction = "mean");

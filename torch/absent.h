@@ -1,5 +1,5 @@
-// Functions of libtorch that do not exist here: declared and deleted, so that the compiler shows the line with the alternative.
-// Dtypes and layouts that do not exist are in torch/types.h.
+// Functions of libtorch that do not exist here: declared and deleted, so that the compiler shows the line with the
+// alternative. Dtypes and layouts that do not exist are in torch/types.h.
 #pragma once
 
 #include "torch/ivalue.h"

@@ -1,8 +1,8 @@
-// torch::autograd: gradients, user-defined functions, forward mode. Arguments, their order and their meaning are libtorch's
-// already, so all of this is names.
+// torch::autograd: gradients, user-defined functions, forward mode. Arguments, their order and their meaning are
+// libtorch's already, so all of this is names.
 //
-// The saved_data of a context holds numbers, texts and lists of integers; tensors go through save_for_backward(), anything else
-// into saved_object (engine/function.h).
+// The saved_data of a context holds numbers, texts and lists of integers; tensors go through save_for_backward(),
+// anything else into saved_object (engine/function.h).
 #pragma once
 
 #include "engine/autograd.h"

@@ -1,5 +1,5 @@
-// Factories whose arguments are spelled differently in libtorch: tensor() of nested lists and of vectors, eye() with options,
-// from_blob() with strides or a deleter. All others are the library's (torch/functions.h).
+// Factories whose arguments are spelled differently in libtorch: tensor() of nested lists and of vectors, eye() with
+// options, from_blob() with strides or a deleter. All others are the library's (torch/functions.h).
 //
 //   torch::tensor({{1, 2}, {3, 4}});            torch::tensor(std::vector<float>{1, 2}, torch::kDouble);
 //   torch::from_blob(data, {2, 3}, torch::kFloat);
@@ -20,9 +20,9 @@ template <class T>
 concept Number =
     std::is_arithmetic_v<T> || std::same_as<T, retrograd::Half> || std::same_as<T, retrograd::BFloat16>;
 
-/// What tensor() is given: a number, a list of such, or a vector; its numbers in row-major order, and their shape. Integers
-/// are kept exactly. Error(shape_mismatch) for lists of different lengths, Error(dtype_mismatch) for numbers of different
-/// kinds, Error(bad_dim) for more than 8 levels.
+/// What tensor() is given: a number, a list of such, or a vector; its numbers in row-major order, and their shape.
+/// Integers are kept exactly. Error(shape_mismatch) for lists of different lengths, Error(dtype_mismatch) for numbers
+/// of different kinds, Error(bad_dim) for more than 8 levels.
 class TensorData {
  public:
   TensorData() : shape_{0} {}
@@ -51,10 +51,10 @@ class TensorData {
   }
   template <class T>
   void add(T number) {
-    if (is_floating(dtype_))
-      numbers_.push_back(static_cast<double>(number));
+    if constexpr (std::is_integral_v<T>)
+      integers_.push_back(retrograd::Scalar(number).to_int());
     else
-      integers_.push_back(static_cast<int64_t>(number));
+      numbers_.push_back(static_cast<double>(number));
   }
 
   std::vector<int64_t> shape_;

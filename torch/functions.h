@@ -1,9 +1,9 @@
 // Functions on tensors, and factories, under libtorch's names: those of ATen's functions that the library has too.
 //
-// They are listed one by one, since a using-directive would be passed on: `using namespace torch;` would make nn, optim and
-// cuda ambiguous. Those with other names there are written out below the lists, those of torch::linalg and torch::special
-// are in torch/linalg.h. A program that names something that neither has does not compile; docs/libtorch.md has
-// alternatives.
+// They are listed one by one, since a using-directive would be passed on: `using namespace torch;` would make nn, optim
+// and cuda ambiguous. Those with other names there are written out below the lists, those of torch::linalg and
+// torch::special are in torch/linalg.h. A program that names something that neither has does not compile;
+// docs/libtorch.md has alternatives.
 #pragma once
 
 #include "ops/activations.h"

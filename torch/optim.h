@@ -7,12 +7,12 @@
 //   OptimizerOptions      the options of a group: those of an update rule (Rule::Options), which RuleOptions keeps
 //   OptimizerParamGroup   tensors and their options
 //   Optimizer             groups, defaults, step(); the base of optimizers that users write
-//   OptimizerOf<Options>  an optimizer of an update rule. It owns a RuleOptimizer of the library, which reads these groups
-//                         where they are: what a program changes in them holds in the next step, recorded ones too
+//   OptimizerOf<Options>  an optimizer of an update rule. It owns a RuleOptimizer of the library, which reads these
+//                         groups where they are: what a program changes holds in the next step, recorded ones too
 //   LBFGS                 one group, which is that of the library's LBFGS
 //
-// Where libtorch takes an Optimizer, the library's schedulers and scalers take this one, too: it converts to the library's.
-// An option that a group leaves at the constructor's value is that of the defaults, as in libtorch.
+// Where libtorch takes an Optimizer, the library's schedulers and scalers take this one, too: it converts to the
+// library's. An option that a group leaves at the constructor's value is that of the defaults, as in libtorch.
 // Limits: state() does not exist; state_dict() has Python's names. LBFGS keeps the parameters that it was made with.
 // Start reading at Optimizer; torch/optim.cc.
 #pragma once
@@ -96,8 +96,8 @@ class Optimizer {
   Optimizer& operator=(Optimizer&&) = default;
   virtual ~Optimizer() = default;
 
-  /// Updates every parameter that has a gradient. With a closure, calls it first and returns the loss, else an undefined
-  /// tensor.
+  /// Updates every parameter that has a gradient. With a closure, calls it first and returns the loss, else an
+  /// undefined tensor.
   virtual Tensor step(LossClosure closure = nullptr) = 0;
   void zero_grad(bool set_to_none = true);
 
@@ -187,8 +187,8 @@ class RuleOptimizer : public Optimizer {
 template <class Options>
 class OptimizerOf : public detail::RuleOptimizer {
  public:
-  /// Errors: bad_argument for options outside their domain, parameters that are no leaves, not contiguous or listed twice;
-  /// dtype_mismatch.
+  /// Errors: bad_argument for options outside their domain, parameters that are no leaves, not contiguous or listed
+  /// twice; dtype_mismatch.
   explicit OptimizerOf(const ParamGroups& groups, Options defaults = {})
       : RuleOptimizer(groups, std::make_unique<Options>(std::move(defaults))) {}
   explicit OptimizerOf(std::vector<Tensor> params, Options defaults = {})

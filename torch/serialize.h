@@ -4,10 +4,10 @@
 //   torch::save(optimizer, stream);          torch::load(optimizer, stream);
 //   torch::save(tensors, "tensors.pt");      torch::load(tensor, "tensor.pt");
 //
-// An archive is a StateDict and values by name; names of what is nested have dots. A module is saved as its state_dict(),
-// an optimizer likewise; a tensor is "0", a list "0", "1", ... Python reads such files with safetensors.torch.load_file.
-// Values are metadata of the file, as text with the kind in front. Files that Python's torch.save has written are a
-// FileError with a hint. A value is loaded all or nothing where its load_state_dict() is.
+// An archive is a StateDict and values by name; names of what is nested have dots. A module is saved as its
+// state_dict(), an optimizer likewise; a tensor is "0", a list "0", "1", ... Python reads such files with
+// safetensors.torch.load_file. Values are metadata of the file, as text with the kind in front. Files that Python's
+// torch.save has written are a FileError with a hint. A value is loaded all or nothing where its load_state_dict() is.
 // Limits: a stream is read to its end, so it holds one archive.
 #pragma once
 
@@ -56,8 +56,8 @@ class InputArchive {
   InputArchive(InputArchive&&) = default;
   InputArchive& operator=(InputArchive&&) = default;
 
-  /// A defined tensor of the same type gets the values in its memory; another one becomes the tensor of the file, which is
-  /// an Error(shape_mismatch) for one that requires a gradient. Error(bad_argument) for a key that is not there.
+  /// A defined tensor of the same type gets the values in its memory; another one becomes the tensor of the file, which
+  /// is an Error(shape_mismatch) for one that requires a gradient. Error(bad_argument) for a key that is not there.
   void read(const std::string& key, Tensor& tensor, bool is_buffer = false);
   void read(const std::string& key, IValue& value);
   void read(const std::string& key, InputArchive& nested);
@@ -91,7 +91,7 @@ class InputArchive {
 
 /// What has state_dict() and load_state_dict(), or points to it: a module's holder, a shared_ptr of a module.
 template <class T>
-concept PointsToState = requires(const T& t, const retrograd::StateDict& state) {
+concept PointsToState = requires(T& t, const retrograd::StateDict& state) {
   { t->state_dict() } -> std::convertible_to<retrograd::StateDict>;
   t->load_state_dict(state);
 };

@@ -1,8 +1,8 @@
-// Types and constants of namespace torch: dtypes, devices, options, scalars, errors, guards. All are names for the library's
-// own.
+// Types and constants of namespace torch: dtypes, devices, options, scalars, errors, guards. All are names for the
+// library's own.
 //
-// Constants for what does not exist, 8- and 16-bit integers, complex numbers, sparse layouts, can be mentioned, but convert to
-// no dtype and no layout (NoDtype, NoLayout): using one does not compile.
+// Constants for what does not exist, 8- and 16-bit integers, complex numbers, sparse layouts, can be mentioned, but
+// convert to no dtype and no layout (NoDtype, NoLayout): using one does not compile.
 #pragma once
 
 #include <optional>
@@ -77,6 +77,15 @@ using retrograd::name;
 using retrograd::promote_types;
 using retrograd::set_default_dtype;
 using retrograd::operator<<;
+
+// libtorch has a second type for dtypes, TypeMeta; here it is the same.
+inline ScalarType typeMetaToScalarType(ScalarType dtype) { return dtype; }
+inline ScalarType scalarTypeToTypeMeta(ScalarType dtype) { return dtype; }
+inline size_t elementSize(ScalarType dtype) { return retrograd::element_size(dtype); }
+inline bool isFloatingType(ScalarType dtype) { return retrograd::is_floating(dtype); }
+inline bool isIntegralType(ScalarType dtype, bool include_bool) {
+  return retrograd::is_integral(dtype, include_bool);
+}
 
 // Options that are given one by one: torch::dtype(torch::kDouble).device(torch::kCUDA).
 inline TensorOptions dtype(ScalarType dtype) { return dtype; }

@@ -1,6 +1,7 @@
-// namespace torch: the spellings of libtorch's C++ interface, over the library's own names. Programs that are written for
-// libtorch compile with this header in place of <torch/torch.h>; docs/libtorch.md says what differs. Both this header and
-// retrograd/retrograd.h may be included, and their names used together: a torch::Tensor is a retrograd::Tensor.
+// namespace torch: the spellings of libtorch's C++ interface, over the library's own names. Programs that are written
+// for libtorch compile with this header in place of <torch/torch.h>; docs/libtorch.md says what differs. Both this
+// header and retrograd/retrograd.h may be included, and their names used together: a torch::Tensor is a
+// retrograd::Tensor.
 #pragma once
 
 #include "retrograd/retrograd.h"

@@ -31,6 +31,13 @@ nn::TransformerOptions small(double dropout = 0) {
           .batch_first = true};
 }
 
+const nn::TransformerEncoder& encoder_of(const nn::Transformer& model) {
+  return model.encoder.get<nn::TransformerEncoder>();
+}
+const nn::TransformerDecoder& decoder_of(const nn::Transformer& model) {
+  return model.decoder.get<nn::TransformerDecoder>();
+}
+
 double largest(const Tensor& x) { return rg::max(rg::abs(x.detach())).item<double>(); }
 double distance(const Tensor& a, const Tensor& b) {
   REQUIRE(a.sizes() == b.sizes());
@@ -56,12 +63,33 @@ TEST_CASE("the layers of a stack are copies of the given one") {
 
 TEST_CASE("the layers of a Transformer have weights of their own") {
   const nn::Transformer model(nullptr, "", small());
-  CHECK_FALSE(same_bits(model.encoder.layers[0].linear1.weight, model.encoder.layers[1].linear1.weight));
+  CHECK_FALSE(
+      same_bits(encoder_of(model).layers[0].linear1.weight, encoder_of(model).layers[1].linear1.weight));
   const double bound = std::sqrt(6.0 / (kWidth + 16));
-  CHECK(largest(model.decoder.layers[1].linear1.weight) <= bound);
-  CHECK(largest(model.decoder.layers[1].linear1.weight) > 0.9 * bound);
-  CHECK(same_bits(model.encoder.norm->weight, rg::ones({kWidth})));
+  CHECK(largest(decoder_of(model).layers[1].linear1.weight) <= bound);
+  CHECK(largest(decoder_of(model).layers[1].linear1.weight) > 0.9 * bound);
+  CHECK(same_bits(encoder_of(model).norm.get<nn::LayerNorm>().weight, rg::ones({kWidth})));
   CHECK(model.state_dict().contains("decoder.layers.1.multihead_attn.out_proj.bias"));
+}
+
+// Adds a parameter to the source; of the other inputs it uses none.
+struct Shift : nn::Module {
+  nn::Parameter by{this, "by", rg::ones({kWidth})};
+  Tensor forward(rg::Operand src, const Tensor&, const Tensor&, bool) const { return src + by; }
+  std::unique_ptr<nn::Module> clone() const override { return clone_as<Shift>(); }
+};
+
+TEST_CASE("a custom encoder takes the place of the library's") {
+  nn::TransformerOptions options = small();
+  options.custom_encoder = std::make_shared<Shift>();
+  const nn::Transformer model(nullptr, "", options);
+  CHECK(model.state_dict().contains("encoder.by"));
+  const Tensor src = rg::randn({2, 4, kWidth}), tgt = rg::randn({2, 3, kWidth});
+  CHECK(same_bits(model(src, tgt), decoder_of(model)(tgt, src + 1.0)));
+  const std::unique_ptr<nn::Module> copy = model.clone();
+  CHECK(same_bits((*copy->as<nn::Transformer>())(src, tgt), model(src, tgt)));
+  for (const Tensor& p : copy->parameters()) p.detach().zero_();
+  CHECK(largest(model.encoder.get<Shift>().by) == 1);
 }
 
 TEST_CASE("the mask of what follows a position") {

@@ -18,9 +18,10 @@ inline torch::Tensor wave(std::vector<int64_t> sizes, double step = 0.7) {
   return torch::sin(torch::arange(count).to(torch::kFloat) * step).reshape(sizes);
 }
 
-/// One number that depends on every element and its place.
+/// One number that depends on every element and its place; the element itself if there is only one.
 inline double of(const torch::Tensor& x) {
   const torch::Tensor flat = x.detach().to(torch::kFloat).reshape({-1});
+  if (flat.numel() == 1) return flat.item<float>();
   return (flat * wave({flat.numel()}, 1.3)).sum().item<float>();
 }
 

@@ -1,5 +1,5 @@
-// Optimizers and schedulers of torch::optim: options, groups, steps by hand-computed numbers, and what the library's own
-// functions see of them.
+// Optimizers and schedulers of torch::optim: options, groups, steps by hand-computed numbers, and what the library's
+// own functions see of them.
 #include <retrograd/torch.h>
 #include <catch2/catch.hpp>
 

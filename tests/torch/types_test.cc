@@ -22,6 +22,14 @@ TEST_CASE("dtypes and devices have libtorch's names") {
   CHECK(torch::kU8 == torch::kByte);
   CHECK(torch::kI64 == at::kLong);
   CHECK(c10::kDouble == torch::kF64);
+  CHECK(torch::typeMetaToScalarType(torch::get_default_dtype()) == torch::kFloat);
+  torch::set_default_dtype(torch::scalarTypeToTypeMeta(torch::kDouble));
+  CHECK(torch::ones({1}).dtype() == torch::kDouble);
+  torch::set_default_dtype(torch::kFloat);
+  CHECK(torch::elementSize(torch::kHalf) == 2);
+  CHECK(torch::isFloatingType(torch::kHalf));
+  CHECK(torch::isIntegralType(torch::kBool, /*includeBool=*/true));
+  CHECK_FALSE(torch::isIntegralType(torch::kBool, false));
   CHECK(torch::Device("cuda:1").index() == 1);
   CHECK(torch::Device(torch::kCUDA, 2).str() == "cuda:2");
   CHECK(torch::Device(torch::kCUDA).is_cuda());
@@ -231,6 +239,28 @@ TEST_CASE("functions are called by qualified names") {
   CHECK(torch::equal(torch::randn({4}), drawn));
   torch::relu_(x);
   CHECK(torch::get_num_threads() >= 1);
+}
+
+TEST_CASE("a regression with plain tensors") {
+  torch::manual_seed(0);
+  const auto device = torch::Device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
+  const auto options = torch::TensorOptions().dtype(torch::kFloat64).device(device);
+  const torch::Tensor x = torch::linspace(-1, 1, 100, options).unsqueeze(1);
+  const torch::Tensor y = 3 * x + 0.5 + torch::normal(0, 0.01, {100, 1}).to(x.options());
+  torch::Tensor w = torch::zeros({1, 1}, options.requires_grad(true));
+  torch::Tensor b = torch::zeros(1, options);
+  b.set_requires_grad(true);
+  for (int step = 0; step < 200; ++step) {
+    torch::Tensor loss = torch::mse_loss(torch::mm(x, w) + b, y);
+    loss.backward();
+    torch::NoGradGuard no_grad;
+    w -= 0.5 * w.grad();
+    b -= 0.5 * b.grad();
+    w.mutable_grad().reset();
+    b.grad().zero_();
+  }
+  CHECK(w.item<double>() == Approx(3).epsilon(0.01));
+  CHECK(b.item().toDouble() == Approx(0.5).epsilon(0.01));
 }
 
 TEST_CASE("indexing") {

@@ -3,13 +3,15 @@
 
 #include "nn/packed_sequence.h"
 #include "nn/utils.h"
+#include "optim/clip_grad.h"
 #include "torch/nn/names.h"
 
 #pragma GCC visibility push(default)
 namespace torch::nn::utils {
 
-using retrograd::nn::utils::clip_grad_norm_;
-using retrograd::nn::utils::clip_grad_value_;
+using retrograd::optim::clip_grad_norm_;
+using retrograd::optim::clip_grad_value_;
+
 using retrograd::nn::utils::parameters_to_vector;
 using retrograd::nn::utils::vector_to_parameters;
 

@@ -144,7 +144,8 @@ int main() {
   torch::Tensor weight, steps;
   in.read("weight", weight);
   in.read("steps", steps, true);
-  std::printf("equal %d, steps %ld\n", torch::equal(weight, other->head->weight), long(steps.item<int64_t>()));
+  std::printf("equal %d, steps %ld\n", torch::equal(weight, other->head->weight) ? 1 : 0,
+              long(steps.item<int64_t>()));
 
   // A clone is trained without its original.
   auto copy = std::dynamic_pointer_cast<NetImpl>(other->clone());

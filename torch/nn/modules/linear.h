@@ -1,7 +1,8 @@
 // Linear, Bilinear, Identity, and the modules that change shapes.
 #pragma once
 
-#include "nn/containers.h"
+#include "nn/linear.h"
+#include "nn/shape_layers.h"
 #include "torch/nn/options/linear.h"
 #include "torch/nn/wrapped.h"
 

@@ -1,8 +1,6 @@
 // See torch/nn/modules/transformer.h.
 #include "torch/nn/modules/transformer.h"
 
-#include "torch/nn/modules/norms.h"
-
 namespace torch::nn {
 
 namespace {
@@ -18,26 +16,11 @@ rn::TransformerActivation layer_activation(const activation_t& activation) {
 // Of both kinds of layers.
 template <class Options>
 rn::TransformerLayerOptions transformer_layer_options(const Options& o) {
-  return {.dim_feedforward = o.dim_feedforward(),
-          .dropout = o.dropout(),
-          .activation = layer_activation(o.activation())};
-}
-
-// Error(unsupported) for another norm.
-template <class Options>
-rn::TransformerStackOptions stack_options(const Options& o) {
-  if (o.norm().is_empty()) return {};
-  const auto* norm = o.norm().ptr()->template as<LayerNorm>();
-  if (!norm)
-    retrograd::fail(retrograd::Category::unsupported, "Transformer",
-                    "the norm of a stack must be a LayerNorm");
-  return {.norm = norm->rn::LayerNorm::options};
-}
-
-// The values of the norm that was given become those of the stack's.
-template <class Options>
-void take_norm(rn::Module& norm, const Options& o) {
-  norm.load_state_dict(o.norm().ptr()->state_dict());
+  rn::TransformerLayerOptions to;
+  to.dim_feedforward = o.dim_feedforward();
+  to.dropout = o.dropout();
+  to.activation = layer_activation(o.activation());
+  return to;
 }
 
 }  // namespace
@@ -48,13 +31,9 @@ TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(const TransformerDecode
     : Wrapped(o, o.d_model(), o.nhead(), transformer_layer_options(o)) {}
 
 TransformerEncoderImpl::TransformerEncoderImpl(const TransformerEncoderOptions& o)
-    : Wrapped(o, *o.encoder_layer(), o.num_layers(), stack_options(o)) {
-  if (norm) take_norm(*norm, o);
-}
+    : Wrapped(o, *o.encoder_layer(), o.num_layers(), rn::TransformerStackOptions{.norm = o.norm()}) {}
 TransformerDecoderImpl::TransformerDecoderImpl(const TransformerDecoderOptions& o)
-    : Wrapped(o, *o.decoder_layer(), o.num_layers(), stack_options(o)) {
-  if (norm) take_norm(*norm, o);
-}
+    : Wrapped(o, *o.decoder_layer(), o.num_layers(), rn::TransformerStackOptions{.norm = o.norm()}) {}
 
 TransformerImpl::TransformerImpl(const TransformerOptions& o)
     : Wrapped(o, rn::TransformerOptions{.d_model = o.d_model(),
@@ -63,6 +42,8 @@ TransformerImpl::TransformerImpl(const TransformerOptions& o)
                                         .num_decoder_layers = o.num_decoder_layers(),
                                         .dim_feedforward = o.dim_feedforward(),
                                         .dropout = o.dropout(),
-                                        .activation = layer_activation(o.activation())}) {}
+                                        .activation = layer_activation(o.activation()),
+                                        .custom_encoder = o.custom_encoder(),
+                                        .custom_decoder = o.custom_decoder()}) {}
 
 }  // namespace torch::nn

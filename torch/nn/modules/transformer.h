@@ -1,6 +1,6 @@
-// The Transformer, its stacks and their layers. Parts are members, as in retrograd::nn: `model->encoder.layers[0]`, where
-// libtorch has holders; names of parameters are the same.
-// Limits: a stack's norm is a LayerNorm; a Transformer has its own encoder and decoder (custom_encoder does not exist).
+// The Transformer, its stacks and their layers. The parts of a layer are members, as in retrograd::nn: layer->linear1.weight
+// where libtorch has holders, layer->linear1->weight; names of parameters are the same.
+// The forward of a custom encoder or decoder has all parameters of nn/transformer.h's, to is_causal.
 #pragma once
 
 #include "nn/transformer.h"
@@ -14,7 +14,7 @@ namespace torch::nn {
 RG_TORCH_LAYER(TransformerEncoderLayer);
 RG_TORCH_LAYER(TransformerDecoderLayer);
 
-/// Layers as the given one is, with its values, or of its options; `norm`: a LayerNorm.
+/// Layers as the given one is, with its values, or of its options. `norm` becomes a part of the stack.
 struct TransformerEncoderOptions {
   TransformerEncoderOptions(TransformerEncoderLayer encoder_layer, int64_t num_layers)
       : encoder_layer_(std::move(encoder_layer)), num_layers_(num_layers) {}

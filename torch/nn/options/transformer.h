@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "engine/tensor.h"
+#include "nn/any_module.h"
 #include "torch/arg.h"
 #include "torch/enum.h"
 
@@ -47,6 +47,8 @@ struct TransformerOptions {
   TORCH_ARG(int64_t, dim_feedforward) = 2048;
   TORCH_ARG(double, dropout) = 0.1;
   TORCH_ARG(activation_t, activation) = kReLU;
+  TORCH_ARG(retrograd::nn::AnyModule, custom_encoder);
+  TORCH_ARG(retrograd::nn::AnyModule, custom_decoder);
 };
 
 }  // namespace torch::nn

@@ -1,0 +1,52 @@
+// See torch/nn/modules/container.h.
+#include "torch/nn/modules/container.h"
+
+namespace torch::nn {
+
+std::unique_ptr<Module> SequentialImpl::remade() const {
+  auto copy = std::make_unique<SequentialImpl>();
+  const std::vector<std::string> names = named_children().keys();
+  for (size_t i = 0; i < size(); ++i)
+    copy->push_back(names[i], begin()[static_cast<std::ptrdiff_t>(i)].clone());
+  copy->take_values_of(*this);
+  return copy;
+}
+
+std::unique_ptr<Module> ModuleListImpl::remade() const {
+  auto copy = std::make_unique<ModuleListImpl>();
+  for (const auto& module : *this) copy->push_back(std::shared_ptr<Module>(module->clone()));
+  copy->take_values_of(*this);
+  return copy;
+}
+
+void ModuleDictImpl::update(const List& modules) {
+  Items items;
+  for (const auto& [key, module] : modules) items.insert(key, module);
+  update(items);
+}
+
+std::unique_ptr<Module> ModuleDictImpl::remade() const {
+  auto copy = std::make_unique<ModuleDictImpl>();
+  for (const auto& item : *this) copy->insert(item.key(), std::shared_ptr<Module>(item.value()->clone()));
+  copy->take_values_of(*this);
+  return copy;
+}
+
+std::unique_ptr<Module> ParameterListImpl::remade() const {
+  auto copy = std::make_unique<ParameterListImpl>();
+  for (const auto& item : *this) copy->append(item.value().detach());
+  copy->take_values_of(*this);
+  return copy;
+}
+
+std::unique_ptr<Module> ParameterDictImpl::remade() const {
+  auto copy = std::make_unique<ParameterDictImpl>();
+  for (const auto& item : *this) copy->insert(item.key(), item.value().detach());
+  copy->take_values_of(*this);
+  return copy;
+}
+
+FunctionalImpl::FunctionalImpl(Function function)
+    : SharedClone(nullptr, "", function), function_(std::move(function)) {}
+
+}  // namespace torch::nn
