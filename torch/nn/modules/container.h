@@ -21,7 +21,19 @@
 namespace torch::nn {
 
 namespace rn = retrograd::nn;
-using rn::AnyModule;
+
+class AnyModule : public rn::AnyModule {
+ public:
+  using rn::AnyModule::AnyModule;
+  AnyModule() = default;
+  AnyModule(const rn::AnyModule& any) : rn::AnyModule(any) {}
+
+  using rn::AnyModule::get;
+  /// The module in a holder: get<Linear>().
+  template <class Holder>
+  requires requires { typename Holder::ContainedType; }
+  Holder get() const { return ptr<typename Holder::ContainedType>(); }
+};
 
 /// A module and its name.
 class NamedAnyModule : public rn::NamedAnyModule {
