@@ -13,7 +13,7 @@
 namespace retrograd::inline v0 {
 
 /// Tensors are dense.
-enum class Layout : uint8_t { Strided };
+enum class TensorLayout : uint8_t { Strided };
 
 class TensorOptions {
  public:
@@ -64,8 +64,8 @@ class TensorOptions {
     next.requires_grad_ = on, next.has_requires_grad_ = true;
     return next;
   }
-  TensorOptions layout(Layout) const { return *this; }
-  Layout layout() const { return Layout::Strided; }
+  TensorOptions layout(TensorLayout) const { return *this; }
+  TensorLayout layout() const { return TensorLayout::Strided; }
   /// Memory for transfers is chosen by the library: no effect.
   TensorOptions pinned_memory(bool) const { return *this; }
 
