@@ -34,9 +34,9 @@ class GradMode {
   static inline constinit thread_local bool outside_ = true;
 };
 
-/// While it lives, the thread that made it computes tensors for inference, `on`, or is as without any guard: gradients
-/// are off, and new tensors (but not views of older ones) are marked. Outside of the mode a marked tensor cannot be saved
-/// for a backward, written to in place or made to require a gradient; clone() gives a normal one. It has no version.
+/// While it lives, the thread that made it is in inference mode; with on = false it is as without any guard. In the mode
+/// gradients are off, and new tensors, but not views of older ones, are marked. Outside of it a marked tensor cannot be
+/// saved for a backward, written to in place or made to require a gradient; clone() gives a normal one. libtorch's name.
 class InferenceMode {
  public:
   explicit InferenceMode(bool on = true) : guard_({!on, on}) {}

@@ -27,6 +27,15 @@ bool shows_an_element_twice(const TensorImpl& x) {
 
 namespace {
 
+// A view whose base has got other memory (Tensor::set_data) is a view no more.
+bool has_lost_its_base(const TensorImpl& view) {
+  return !view.graph && view.base && !view.base->graph && !(view.storage() == view.base->storage());
+}
+
+bool may_not_be_written(const TensorImpl& x) {
+  return x.storage() && x.storage()->is_inference() && !InferenceMode::is_enabled();
+}
+
 // ---- overlap --------------------------------------------------------------------------------------------------------
 
 Dim span_of(const TensorImpl& x) {
@@ -172,7 +181,7 @@ void check_self(const TensorImpl& self, std::string_view name, SourceLocation wh
   const Emitter::Values values = Emitter::current().values();
   if (values == Emitter::Values::of_backward || (self.graph && values == Emitter::Values::computed))
     refuse(Category::unsupported, name, "a recorded backward cannot write in place", self, where);
-  if (self.storage() && self.storage()->is_inference() && !InferenceMode::is_enabled())
+  if (may_not_be_written(self))
     refuse(Category::bad_argument, name,
            "a tensor of inference mode is written to outside of the mode. Hint: clone it", self, where);
   const TensorImpl* base = self.base.get();
@@ -376,6 +385,7 @@ bool is_stale(const TensorImpl& view) {
 
 // Several threads that only read may get here: when the base was written, they take turns.
 void bring_up_to_date(TensorImpl& view) {
+  if (has_lost_its_base(view)) view.forget_base();
   if (!view.base || !view.base->meta || !view.base->meta->epoch) return;
   static constinit StripedLock refreshing;
   std::lock_guard lock(refreshing.of(&view));
@@ -493,8 +503,7 @@ bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* 
                     SourceLocation where) {
   const TensorImpl& cell = self.impl();
   if (GradMode::is_enabled() || RegionLog::is_open() || &Emitter::current() != &eager_emitter() ||
-      cell.graph || shows_an_element_twice(cell) ||
-      (cell.storage()->is_inference() && !InferenceMode::is_enabled()))
+      cell.graph || shows_an_element_twice(cell) || may_not_be_written(cell))
     return false;
   for (const TensorImpl* x : operands)
     if (x && (x->graph || !(x->type() == cell.type()) || overlaps_in_part(cell, *x))) return false;
@@ -509,7 +518,7 @@ bool is_outdated(const TensorImpl& view) {
 
 void refresh_view(TensorImpl& view) {
   if (!view.base) return;
-  if (is_outdated(view))
+  if (!has_lost_its_base(view) && is_outdated(view))
     fail(Category::view_inplace_forbidden, "view",
          fmt::format("{}, {}, is used after its memory was written to. Hint: {}", to_string(view.type()),
                      view.is_function_view  ? "an argument, or a view of it, that a Function has returned"

@@ -1,7 +1,8 @@
 // Tensor::set_data, resize_ and resize_as_: other memory or sizes for a tensor, by what is no write into its elements.
 //
 // Slots hold the cell of a saved tensor, so whatever saved it must notice: the memory that the tensor has afterwards is
-// at a version that the old one never had. In recorded code there are no such operations: the function runs eagerly.
+// at a version that the old one never had, as if it had been written to. Views that the tensor had keep the old memory,
+// and are no views from then on (has_lost_its_base in engine/inplace.cc). In recorded code there are no such operations: the function runs eagerly.
 #include <fmt/format.h>
 
 #include "engine/basic_ops.h"
@@ -70,8 +71,8 @@ void Tensor::set_data(const Tensor& other, SourceLocation where) const {
   const NamedCall call("set_data", where);
   TensorImpl &self = impl("set_data", where), &from = other.impl("set_data", where);
   refuse_recording("set_data", "a tensor gets other memory", where);
+  other.check_has_data("set_data", where);
   check_new_type(self, from, where);
-  if (self.storage() == from.storage()) return self.alias(from);
   const uint32_t version = self.storage()->version();
   self.alias(from);
   self.storage()->raise_version_above(version, where);
@@ -81,6 +82,7 @@ const Tensor& Tensor::resize_(const Shape& size, SourceLocation where) const {
   const NamedCall call("resize_", where);
   TensorImpl& self = impl("resize_", where);
   refuse_recording("resize_", "a tensor gets other sizes", where);
+  check_has_data("resize_", where);
   if (requires_grad())
     fail(Category::requires_grad_forbidden, "resize_",
          fmt::format("{} requires a gradient. Hint: reshape, or index", describe(*this)), where);

@@ -283,8 +283,8 @@ class Scalar {
   }
   bool isBoolean() const { return kind() == Number::Kind::Bool; }
   template <class T>
-  requires std::is_arithmetic_v<T> T to()
-  const {
+  T to() const {
+    static_assert(std::is_arithmetic_v<T>, "a number converts to bool, an integer type, float or double");
     if constexpr (std::is_same_v<T, bool>) {
       return to_double() != 0;
     } else if constexpr (std::is_floating_point_v<T>) {

@@ -66,12 +66,11 @@ Sizes Tensor::strides(SourceLocation where) const {
 
 int64_t Tensor::get_device(SourceLocation where) const { return is_cpu(where) ? -1 : device().index(); }
 
-uint32_t Tensor::version(SourceLocation where) const {
-  const Storage& memory = *impl("version", where).storage();
-  if (memory.is_inference())
-    fail(Category::bad_argument, "version", "a tensor of inference mode has no version. Hint: clone it",
+int64_t Tensor::_version(SourceLocation where) const {
+  if (is_inference(where))
+    fail(Category::bad_argument, "_version", "a tensor of inference mode has no version. Hint: clone it",
          where);
-  return memory.version();
+  return version(where);
 }
 
 Tensor Tensor::_base(SourceLocation where) const {
@@ -253,6 +252,8 @@ const Tensor& Tensor::detach_(SourceLocation where) const {
   ++annotation_changes;
   return *this;
 }
+
+void Tensor::remove_hook(HookHandle hook) const { hook.remove(); }
 
 HookHandle Tensor::add_hook(std::function<Tensor(const Tensor&)> fn, SourceLocation where) const {
   const Edge edge = gradient_edge(impl("register_hook", where));

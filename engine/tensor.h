@@ -117,9 +117,12 @@ class Tensor {
   static constexpr bool is_complex() { return false; }
   static constexpr bool is_sparse() { return false; }
   static constexpr bool is_quantized() { return false; }
-  /// How often the memory was written to in place. Error(bad_argument) for a tensor of inference mode, which has none.
-  uint32_t version(SourceLocation where = SourceLocation::current()) const;
-  int64_t _version(SourceLocation where = SourceLocation::current()) const { return version(where); }
+  /// How often the memory was written to in place.
+  uint32_t version(SourceLocation where = SourceLocation::current()) const {
+    return impl("version", where).storage()->version();
+  }
+  /// The same by PyTorch's name. Error(bad_argument) for a tensor of inference mode, which counts as having no version.
+  int64_t _version(SourceLocation where = SourceLocation::current()) const;
   /// The number of handles, and others, that hold this very tensor; 0 when undefined.
   size_t use_count() const { return impl_ ? impl_->ref_count() : 0; }
   bool has_storage() const { return impl_ && impl_->storage(); }
@@ -282,8 +285,8 @@ class Tensor {
   /// With the dtype and device of `other`, or of these options (whose requires_grad does not count).
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
             SourceLocation where = SourceLocation::current()) const;
-  template <std::same_as<TensorOptions> Options>  // not of what converts to options
-  Tensor to(const Options& options, bool = false, bool copy = false,
+  template <std::same_as<TensorOptions> Options>  // not what converts to options
+  Tensor to(const Options& options, bool /*non_blocking*/ = false, bool copy = false,
             SourceLocation where = SourceLocation::current()) const {
     return to_options(options, copy, where);
   }
@@ -422,6 +425,7 @@ inline MutableGrad Tensor::mutable_grad(SourceLocation where) const { return {*t
 /// code has not.
 class Condition : public Tensor {
  public:
+  Condition() = default;
   explicit Condition(Tensor answer) : Tensor(std::move(answer)) {}
   operator bool() const { return item<bool>(); }
   friend bool operator!(const Condition& condition) { return !condition.item<bool>(); }

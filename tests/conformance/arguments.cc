@@ -122,6 +122,11 @@ std::string_view convert(const Argument& argument) {
 }
 
 template <>
+LossReduction convert(const Argument& argument) {
+  return convert<std::string_view>(argument);
+}
+
+template <>
 std::string convert(const Argument& argument) {
   return std::string(convert<std::string_view>(argument));
 }

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "engine/op.h"
+#include "ops/loss_options.h"
 #include "tests/conformance/signature.h"
 
 namespace retrograd::conformance {
@@ -80,6 +81,8 @@ template <>
 std::string convert(const Argument& argument);
 template <>
 std::string_view convert(const Argument& argument);
+template <>
+LossReduction convert(const Argument& argument);
 template <>
 IntArray convert(const Argument& argument);
 template <>

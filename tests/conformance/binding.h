@@ -35,10 +35,6 @@ template <class First, class Second>
 Tensors results(const std::pair<First, Second>& pair) {
   return {pair.first, pair.second};
 }
-/// What sort() and topk() give.
-template <class R>
-requires requires(const R& r) { r.values, r.indices; }
-Tensors results(const R& sorted) { return {sorted.values, sorted.indices}; }
 template <class... T>
 Tensors results(const std::tuple<T...>& tuple) {
   return std::apply([](const auto&... each) { return Tensors{each...}; }, tuple);

@@ -1,6 +1,7 @@
 // Statements that register and remove hooks. Each hook logs its event, may bind the gradient that it saw
 // (`save`), then acts on it.
 #include "engine/autograd.h"
+#include "engine/node.h"
 #include "engine/tape.h"
 #include "ops/arithmetic.h"
 #include "ops/shape_ops.h"

@@ -3,6 +3,7 @@
 #include "engine/inplace.h"
 
 #include "engine/autograd.h"
+#include "engine/node.h"
 #include "engine/saved_tensor_hooks.h"
 #include "ops/copy.h"
 #include "ops/index_ops.h"

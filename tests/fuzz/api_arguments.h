@@ -69,9 +69,6 @@ class Arguments {
   void keep(const std::tuple<Tensor, Tensor>& results) {
     keep(Tensors{std::get<0>(results), std::get<1>(results)});
   }
-  void keep(const rg::ValuesAndIndices& r) { keep(Tensors{r.values, r.indices}); }
-  void keep(const rg::MaxPoolResult& r) { keep(Tensors{r.values, r.indices}); }
-  void keep(const rg::SlogdetResult& r) { keep(Tensors{r.sign, r.logabsdet}); }
   /// The tensors of the last result, and all that they may depend on.
   const Tensors& results() const { return results_; }
   const std::vector<Tensor>& pool() const { return pool_; }
@@ -178,7 +175,7 @@ T Arguments::get() {
     const bool elsewhere = random.chance(0.02);
     if (elsewhere) note("cuda");
     return rg::TensorOptions(type, elsewhere ? rg::kCUDA : rg::kCPU, get<bool>());
-  } else if constexpr (std::is_same_v<T, std::string_view>) {
+  } else if constexpr (std::is_same_v<T, std::string_view> || std::is_same_v<T, rg::LossReduction>) {
     return word();
   } else if constexpr (std::is_same_v<T, rg::ConvPadding>) {
     return random.chance(0.3) ? rg::ConvPadding(word()) : rg::ConvPadding(rg::IntList(ints()));

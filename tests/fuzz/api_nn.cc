@@ -86,8 +86,8 @@ void add_margin_losses(ApiTable& t) {
 }
 
 void add_losses(ApiTable& t) {
-  using Smoothed = Tensor (*)(Operand, const Tensor&, const Tensor&, std::string_view, int64_t, Scalar);
-  using Plain = Tensor (*)(Operand, const Tensor&, const Tensor&, std::string_view, int64_t);
+  using Smoothed = Tensor (*)(Operand, const Tensor&, const Tensor&, rg::LossReduction, int64_t, Scalar);
+  using Plain = Tensor (*)(Operand, const Tensor&, const Tensor&, rg::LossReduction, int64_t);
   add(t, "cross_entropy", static_cast<Smoothed>(rg::cross_entropy), "n c; n:c; c");
   add(t, "nll_loss", static_cast<Plain>(rg::nll_loss), "n c; n:c; c");
   add(t, "mse_loss", rg::mse_loss, "n m; n m"), add(t, "l1_loss", rg::l1_loss);

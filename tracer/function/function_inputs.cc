@@ -89,7 +89,10 @@ Tensor FunctionInputs::stand_in(TensorImpl& like, int argument, int base_of) {
 Root& FunctionInputs::root_of_argument(TensorImpl& like, TensorImpl& cell, int32_t number, int base_of) {
   RefPtr<Storage>& memory = argument_memory_[like.storage().get()];
   const bool is_first = !memory;
-  if (is_first) memory = memory_without_data(like.storage()->nbytes());
+  if (is_first) {
+    memory = memory_without_data(like.storage()->nbytes());
+    if (like.storage()->is_inference()) memory->mark_inference();
+  }
   cell.set_storage(memory);
   if (!is_first) return *of_.memory().find(memory.get());
   Root& root = of_.memory().new_root(cell, cell.value_id);

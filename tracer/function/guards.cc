@@ -30,6 +30,7 @@ bool ReachedLeaf::holds_in_run(const Tensors& arguments) const {
 CallGuard::CallGuard(const CallParts& given)
     : fixed(given.fixed),
       gradients(GradMode::is_enabled()),
+      inference(InferenceMode::is_enabled()),
       default_dtype(get_default_dtype()),
       autocast(detail::autocast_dtype()) {
   RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();
@@ -69,6 +70,7 @@ std::string CallGuard::difference(const CallGuard& now, bool sizes) const {
       return fmt::format("argument {} was {}, is {}", i, arguments[i].text(), now.arguments[i].text());
   if (same_as != now.same_as) return "arguments are the same tensor, or are no longer";
   if (gradients != now.gradients) return now.gradients ? "gradients are on" : "gradients are off";
+  if (inference != now.inference) return now.inference ? "inference mode is on" : "inference mode is off";
   if (default_dtype != now.default_dtype)
     return fmt::format("the default dtype was {}, is {}", name(default_dtype), name(now.default_dtype));
   if (autocast != now.autocast)

@@ -23,7 +23,7 @@ struct CallGuard {
   std::vector<TensorGuard> arguments;       // the tensors in them
   std::vector<FixedPart> fixed;             // what else they hold
   std::vector<size_t> same_as;              // the first argument that is this tensor
-  bool gradients;                           // gradient mode
+  bool gradients, inference;                // gradient mode, inference mode
   ScalarType default_dtype, autocast;       // Undefined: off
   bool has_pair;                            // a default pair of saved-tensor hooks,
   bool pair_is_pure;                        // whether it needs no guards, and

@@ -205,8 +205,8 @@ class TensorReplacer {
 
   template <AnyTensor T>
   void tensor(T& t) {
-    static_assert(std::is_same_v<T, Tensor>, "take a parameter as a Tensor");
-    t = tensors_[next_++];
+    static_assert(std::is_same_v<T, Tensor> || std::is_same_v<T, Condition>, "take a parameter as a Tensor");
+    static_cast<Tensor&>(t) = tensors_[next_++];
   }
   void structure(const char*, const auto&) {}
   void fixed(const char*, const auto&) {}

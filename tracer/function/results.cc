@@ -40,7 +40,10 @@ void FunctionResults::bind(FunctionRecorder& recorder, const Tensors& given, Ten
                            bool has_history, bool gradients) {
   bind_given(recorder, given, results);
   results.clear();
-  for (ResultBinding& r : all_) r.is_leaf = r.recorded.defined() && is_made_leaf(r.recorded);
+  for (ResultBinding& r : all_) {
+    r.is_leaf = r.recorded.defined() && is_made_leaf(r.recorded);
+    r.is_inference = r.recorded.defined() && r.recorded.is_inference();
+  }
   if (!has_history) return;
   Numbers known = numbers();
   for (size_t i = 0; i < given_; ++i)
@@ -189,6 +192,7 @@ Tensors FunctionResults::make(const std::vector<ir::Binding>& bindings, const Te
     made.back().impl().is_multi_output_view = r.is_multi_output_view;
     made.back().impl().is_no_grad_view = r.is_no_grad_view;
     made.back().impl().is_function_view = r.is_function_view;
+    if (r.is_inference) made.back().impl().storage()->mark_inference();
   }
   return made;
 }

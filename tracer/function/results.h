@@ -29,6 +29,7 @@ struct ResultBinding {
   int same_as = -1;                 // or an earlier result
   bool is_differentiable = false, is_leaf = false;
   bool is_multi_output_view = false, is_no_grad_view = false, is_function_view = false;
+  bool is_inference = false;           // computed in inference mode
   bool is_outdated = false;            // a view whose memory was written to since it was made
   bool follows_base = false;           // a view whose gradient goes through its base, which was written to
   int base = -1;                       // of a view: the result that is its base; or the base of

@@ -16,14 +16,16 @@ TensorGuard::TensorGuard(const TensorImpl& x)
       is_multi_output_view(x.is_multi_output_view),
       is_no_grad_view(x.is_no_grad_view),
       is_function_view(x.is_function_view),
-      is_outdated(retrograd::is_outdated(x)) {
+      is_outdated(retrograd::is_outdated(x)),
+      is_inference(x.storage()->is_inference()) {
   for (int i = 0; i < x.rank(); ++i) strides.push_back(x.strides()[i]);
 }
 
 bool TensorGuard::has_same_state(const TensorGuard& o) const {
   return requires_grad == o.requires_grad && is_leaf == o.is_leaf &&
          is_multi_output_view == o.is_multi_output_view && is_no_grad_view == o.is_no_grad_view &&
-         is_function_view == o.is_function_view && is_outdated == o.is_outdated;
+         is_function_view == o.is_function_view && is_outdated == o.is_outdated &&
+         is_inference == o.is_inference;
 }
 
 bool TensorGuard::operator==(const TensorGuard& o) const {
@@ -47,7 +49,8 @@ bool TensorGuard::holds(const TensorImpl& x) const {
          std::ranges::equal(strides, std::span(x.strides(), static_cast<size_t>(x.rank()))) &&
          requires_grad == x.requires_grad && is_leaf == x.is_leaf() &&
          is_multi_output_view == x.is_multi_output_view && is_no_grad_view == x.is_no_grad_view &&
-         is_function_view == x.is_function_view && is_outdated == retrograd::is_outdated(x);
+         is_function_view == x.is_function_view && is_outdated == retrograd::is_outdated(x) &&
+         is_inference == x.storage()->is_inference();
 }
 
 std::string TensorGuard::text() const {
@@ -55,7 +58,7 @@ std::string TensorGuard::text() const {
          (!is_leaf        ? ", with a history"
           : requires_grad ? ", requires a gradient"
                           : "") +
-         (is_outdated ? ", out of date" : "");
+         (is_outdated ? ", out of date" : "") + (is_inference ? ", of inference mode" : "");
 }
 
 std::vector<TensorLocation> TensorLocation::of(const Tensors& tensors) {

@@ -15,7 +15,8 @@ struct TensorGuard {
   TensorType type;
   IntList strides;
   bool is_dense;  // row-major
-  bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view, is_function_view, is_outdated;
+  bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view, is_function_view, is_outdated,
+      is_inference;
 
   explicit TensorGuard(const TensorImpl& x);
   /// Whether the guard holds for x now.

@@ -8,11 +8,11 @@ namespace {
 
 // The format has the order of torch.nn.functional, the library that of ATen.
 Tensor cross_entropy_of(Operand input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                        std::string_view reduction, Scalar label_smoothing) {
+                        LossReduction reduction, Scalar label_smoothing) {
   return cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing);
 }
 Tensor nll_loss_of(Operand input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                   std::string_view reduction) {
+                   LossReduction reduction) {
   return nll_loss(input, target, weight, reduction, ignore_index);
 }
 
