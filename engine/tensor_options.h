@@ -13,12 +13,12 @@
 namespace retrograd::inline v0 {
 
 /// Tensors are dense.
-enum class Layout : uint8_t { Strided };
+enum class TensorLayout : uint8_t { Strided };
 
 class TensorOptions {
  public:
   TensorOptions() = default;
-  TensorOptions(ScalarType dtype) : dtype_(dtype), lacks_dtype_(false) {}
+  TensorOptions(ScalarType dtype) : dtype_(dtype), has_dtype_(true) {}
   TensorOptions(Device device) : device_(device), has_device_(true) {}
   TensorOptions(DeviceType device) : TensorOptions(Device(device)) {}
   template <std::convertible_to<std::string_view> T>
@@ -28,22 +28,22 @@ class TensorOptions {
       : dtype_(dtype),
         device_(device),
         requires_grad_(requires_grad),
-        lacks_dtype_(false),
+        has_dtype_(true),
         has_device_(true),
         has_requires_grad_(true) {}
 
   /// The dtype; the default dtype if none was given.
-  ScalarType dtype() const { return lacks_dtype_ ? get_default_dtype() : dtype_; }
+  ScalarType dtype() const { return has_dtype_ ? dtype_ : get_default_dtype(); }
   Device device() const { return device_; }
   bool requires_grad() const { return requires_grad_; }
-  bool has_dtype() const { return !lacks_dtype_; }
+  bool has_dtype() const { return has_dtype_; }
   bool has_device() const { return has_device_; }
   bool has_requires_grad() const { return has_requires_grad_; }
 
   // The same options but for one.
   TensorOptions dtype(ScalarType dtype) const {
     TensorOptions next = *this;
-    next.dtype_ = dtype, next.lacks_dtype_ = false;
+    next.dtype_ = dtype, next.has_dtype_ = true;
     return next;
   }
   template <class T>
@@ -64,15 +64,15 @@ class TensorOptions {
     next.requires_grad_ = on, next.has_requires_grad_ = true;
     return next;
   }
-  TensorOptions layout(Layout) const { return *this; }
-  Layout layout() const { return Layout::Strided; }
+  TensorOptions layout(TensorLayout) const { return *this; }
+  TensorLayout layout() const { return TensorLayout::Strided; }
   /// Memory for transfers is chosen by the library: no effect.
   TensorOptions pinned_memory(bool) const { return *this; }
 
   /// What these leave out, from `others`.
   TensorOptions or_else(const TensorOptions& others) const {
     TensorOptions next = *this;
-    if (lacks_dtype_ && others.has_dtype()) next = next.dtype(others.dtype_);
+    if (!has_dtype_ && others.has_dtype_) next = next.dtype(others.dtype_);
     if (!has_device_ && others.has_device_) next = next.device(others.device_);
     if (!has_requires_grad_ && others.has_requires_grad_) next = next.requires_grad(others.requires_grad_);
     return next;
@@ -82,7 +82,7 @@ class TensorOptions {
   ScalarType dtype_ = ScalarType::Undefined;
   Device device_ = DeviceType::CPU;
   bool requires_grad_ : 1 = false;
-  bool lacks_dtype_ : 1 = true;
+  bool has_dtype_ : 1 = false;
   bool has_device_ : 1 = false;
   bool has_requires_grad_ : 1 = false;
 };

@@ -1,6 +1,8 @@
 // See torch/factories.h.
 #include "torch/factories.h"
 
+#include <memory>
+
 #include <fmt/format.h>
 
 #include "ops/views.h"
@@ -52,7 +54,7 @@ void release(void* context) {
   owned->deleter(owned->data);
 }
 
-// The elements from the first to the last, as a vector.
+// How many elements there are from the first to the last.
 IntArrayRef extent(IntArrayRef sizes, IntArrayRef strides, SourceLocation where) {
   if (sizes.size() != strides.size())
     retrograd::fail(Category::bad_argument, "from_blob",
@@ -68,29 +70,36 @@ IntArrayRef extent(IntArrayRef sizes, IntArrayRef strides, SourceLocation where)
   return count;
 }
 
+// The elements of `all`, a vector, in these places.
+Tensor strided(const Tensor& all, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options,
+               SourceLocation where) {
+  const Tensor result = as_strided(retrograd::Operand(all, where), sizes, strides);
+  return result.requires_grad_(options.requires_grad(), where);
+}
+
 }  // namespace
 
 Tensor from_blob(void* data, IntArrayRef sizes, const Deleter& deleter, const TensorOptions& options,
                  SourceLocation where) {
+  if (!deleter) return from_blob(data, sizes, options, where);
   auto owned = std::make_unique<Owned>(deleter, data);
-  Tensor result = retrograd::from_blob(data, sizes, options, release, owned.get(), where);
-  owned.release();  // the tensor has it
-  return result;
+  const Tensor result =
+      retrograd::from_blob(data, sizes, options.requires_grad(false), release, owned.get(), where);
+  owned.release();  // the tensor has it, also if the next line throws
+  return result.requires_grad_(options.requires_grad(), where);
 }
 
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options,
                  SourceLocation where) {
-  const Tensor all = from_blob(data, extent(sizes, strides, where), options.requires_grad(false), where);
-  return as_strided(retrograd::Operand(all, where), sizes, strides)
-      .requires_grad_(options.requires_grad(), where);
+  const IntArrayRef count = extent(sizes, strides, where);
+  return strided(from_blob(data, count, options.requires_grad(false), where), sizes, strides, options, where);
 }
 
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const Deleter& deleter,
                  const TensorOptions& options, SourceLocation where) {
-  const Tensor all =
-      from_blob(data, extent(sizes, strides, where), deleter, options.requires_grad(false), where);
-  return as_strided(retrograd::Operand(all, where), sizes, strides)
-      .requires_grad_(options.requires_grad(), where);
+  const IntArrayRef count = extent(sizes, strides, where);
+  return strided(from_blob(data, count, deleter, options.requires_grad(false), where), sizes, strides,
+                 options, where);
 }
 
 }  // namespace torch

@@ -6,8 +6,8 @@
 //   and all others of the library (optim/lr_scheduler.h), which count epochs as Python does
 //
 // libtorch's StepLR counts the calls of step() from 0: it changes the rate one call later than Python's StepLR, which
-// is retrograd::optim::StepLR. A program's rates stay what they were with libtorch. Limit: the optimizer must outlive
-// its schedulers.
+// is retrograd::optim::StepLR. A program's rates stay what they were with libtorch.
+// Limit: the optimizer must outlive its schedulers.
 #pragma once
 
 #include "optim/lr_scheduler.h"

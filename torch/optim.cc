@@ -53,8 +53,7 @@ OptimizerOptions& OptimizerParamGroup::checked() const {
   return *options_;
 }
 
-// ---- Optimizer
-// ----------------------------------------------------------------------------------------------------------
+// ---- Optimizer --------------------------------------------------------------------------------------------
 
 Optimizer::Optimizer(const ParamGroups& groups, std::unique_ptr<OptimizerOptions> defaults)
     : groups_(std::make_shared<ParamGroups>()), defaults_(std::move(defaults)) {
@@ -102,8 +101,7 @@ retrograd::optim::Optimizer& Optimizer::impl() const {
       "an optimizer of the user is none of the library's; it has param_groups(), and its own state");
 }
 
-// ---- of an update rule
-// --------------------------------------------------------------------------------------------------
+// ---- of an update rule ------------------------------------------------------------------------------------
 
 namespace detail {
 namespace {
@@ -188,8 +186,7 @@ RG_OPTIONS(Muon, retrograd::optim::MuonRule)
 
 }  // namespace detail
 
-// ---- LBFGS
-// --------------------------------------------------------------------------------------------------------------
+// ---- LBFGS ------------------------------------------------------------------------------------------------
 
 using retrograd::optim::LineSearchFn;
 

@@ -1,17 +1,17 @@
 // See torch/serialize.h.
 #include "torch/serialize.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <charconv>
+
+#include <fmt/format.h>
 
 namespace torch {
 
 using retrograd::Category;
 using retrograd::StateDict;
 
-// ---- IValue
-// ---------------------------------------------------------------------------------------------------------------
+// ---- IValue -----------------------------------------------------------------------------------------------
 
 IValue::IValue(const Scalar& number) {
   switch (number.kind()) {
@@ -86,8 +86,7 @@ void check_read(bool is_found, const std::string& key) {
 
 }  // namespace
 
-// ---- OutputArchive
-// --------------------------------------------------------------------------------------------------------
+// ---- OutputArchive ----------------------------------------------------------------------------------------
 
 void OutputArchive::write(const std::string& key, const Tensor& tensor, bool) {
   tensors_.insert_or_assign(key, tensor);
@@ -117,8 +116,7 @@ void OutputArchive::save_to(const std::function<size_t(const void*, size_t)>& wr
   retrograd::save(tensors_, sink, values_);
 }
 
-// ---- InputArchive
-// ---------------------------------------------------------------------------------------------------------
+// ---- InputArchive -----------------------------------------------------------------------------------------
 
 InputArchive::InputArchive() : content_(std::make_shared<Content>()) {}
 
@@ -211,8 +209,7 @@ void InputArchive::load_from(const char* data, size_t size, std::optional<Device
   take(std::move(content), device);
 }
 
-// ---- what is saved
-// --------------------------------------------------------------------------------------------------------
+// ---- what is saved ----------------------------------------------------------------------------------------
 
 OutputArchive& operator<<(OutputArchive& archive, const Tensor& tensor) {
   archive.write("0", tensor);

@@ -16,7 +16,6 @@
 #include <memory>
 
 #include "io/state_dict.h"
-#include "io/training_state.h"
 #include "torch/ivalue.h"
 #include "torch/optim.h"
 

@@ -23,7 +23,7 @@ using retrograd::Device;
 using retrograd::DeviceType;
 using retrograd::Dim;
 using retrograd::Generator;
-using retrograd::Layout;
+using Layout = retrograd::TensorLayout;
 using retrograd::Scalar;
 using retrograd::ScalarType;
 using retrograd::Tensor;

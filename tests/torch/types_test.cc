@@ -192,6 +192,13 @@ TEST_CASE("from_blob shares the memory of its caller") {
     CHECK(freed == nullptr);
   }
   CHECK(freed == data.data());
+  int calls = 0;  // once, also where the tensor is refused
+  CHECK_THROWS_AS(
+      torch::from_blob(
+          data.data(), {2}, [&](void*) { ++calls; }, torch::dtype(torch::kInt).requires_grad(true)),
+      torch::Error);
+  CHECK(calls == 1);
+  CHECK(torch::from_blob(data.data(), {6}, torch::Deleter(), torch::kFloat).numel() == 6);
   CHECK_THROWS_AS(torch::from_blob(data.data(), {2}, {-1}), torch::Error);
   CHECK_THROWS_AS(torch::from_blob(data.data(), {2}, {1, 1}), torch::Error);
 }
