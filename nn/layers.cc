@@ -13,24 +13,25 @@ namespace F = functional;
 
 CausalSelfAttention::CausalSelfAttention(Module* parent, std::string name, int64_t width, int64_t heads,
                                          CausalSelfAttentionOptions options, SourceLocation where)
-    : Module(parent, std::move(name)),
+    : Layer(parent, std::move(name)),
+      width(width),
+      heads(heads),
+      options(options),
       qkv(this, "qkv", width, Dim::checked_mul(3, width), {.bias = options.bias}),
-      proj(this, "proj", width, width, {.bias = options.bias}),
-      heads_(heads) {
+      proj(this, "proj", width, width, {.bias = options.bias}) {
   if (heads < 1 || width % heads != 0)
-    fail(Category::bad_argument, "CausalSelfAttention",
-         fmt::format("{} heads do not divide a width of {}", heads, width), where);
+    fail(Category::bad_argument, type_name, fmt::format("{} heads do not divide a width of {}", heads, width),
+         where);
 }
 
 Tensor CausalSelfAttention::forward(Operand x) const {
   CallScope scope(x.where());
   if (x.tensor().dim() != 3)
-    fail(Category::bad_dim, "CausalSelfAttention",
-         "(batch, length, width) is needed, not " + describe(x.tensor()), x.where());
+    fail(Category::bad_dim, type_name, "(batch, length, width) is needed, not " + describe(x.tensor()),
+         x.where());
   const Dim batch = x.tensor().sym_size(0), length = x.tensor().sym_size(1);
-  const int64_t width = x.tensor().size(2);
   Tensors parts = split(qkv(x), {width, width, width}, 2);
-  for (Tensor& part : parts) part = part.view({batch, length, heads_, width / heads_}).transpose(1, 2);
+  for (Tensor& part : parts) part = part.view({batch, length, heads, width / heads}).transpose(1, 2);
   const Tensor mixed = F::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, true);
   return proj(mixed.transpose(1, 2).reshape({batch, length, width}));
 }

@@ -27,19 +27,21 @@ struct CausalSelfAttentionOptions {
 /// Multi-head self-attention of a sequence, where each position attends to itself and earlier ones: x (batch, length,
 /// width) -> the same shape. Children: qkv [3 width, width], with queries, keys and values packed in this order, each a
 /// row of heads; proj [width, width].
-class CausalSelfAttention : public Module {
+class CausalSelfAttention : public Layer<CausalSelfAttention> {
  public:
+  static constexpr std::string_view type_name = "CausalSelfAttention";
   /// Error(bad_argument) unless `heads` divides `width`.
   CausalSelfAttention(Module* parent, std::string name, int64_t width, int64_t heads,
                       CausalSelfAttentionOptions options = {},
                       SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x) const;
-  Tensor operator()(Operand x) const { return forward(x); }
+  std::tuple<int64_t, int64_t, CausalSelfAttentionOptions> arguments() const {
+    return {width, heads, options};
+  }
 
+  const int64_t width, heads;
+  const CausalSelfAttentionOptions options;
   Linear qkv, proj;
-
- private:
-  int64_t heads_;
 };
 
 }  // namespace retrograd::nn

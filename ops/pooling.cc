@@ -6,6 +6,7 @@
 
 #include "ops/attributes.h"
 #include "ops/index_ops.h"
+#include "ops/pooling_parts.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
@@ -14,12 +15,6 @@ namespace ops {
 namespace {
 
 bool is_number(ScalarType dtype) { return dtype != kBool && !is_float8(dtype); }
-
-Shape with_grid(const Shape& shape, const Shape& grid) {
-  Shape result = shape;
-  for (int i = 0; i < grid.rank(); ++i) result[shape.rank() - grid.rank() + i] = grid[i];
-  return result;
-}
 
 // The windows of a parsed graph may have any values; public functions have completed the lists.
 void check_windows(const Call& call, const WindowAttrs& a, int dims) {
@@ -89,7 +84,7 @@ void infer_grid(const Call& call, TensorImpl* const* outputs, const Shape& grid,
     fail_call(call, Category::bad_dim, fmt::format("a grid of {} dims", grid.rank()));
   for (Dim size : grid)
     if (size < 0) fail_call(call, Category::bad_argument, fmt::format("a grid of {}", to_string(grid)));
-  const Shape shape = with_grid(x.shape(), grid);
+  const Shape shape = with_grid(x.shape(), grid.rank(), grid);
   check_extent(shape);
   outputs[0]->set_type(x.dtype(), x.device(), shape);
 }

@@ -1,4 +1,4 @@
-// Checks of operands and arguments that the public functions of pools share.
+// What functions and type rules of pools share: checks of operands and arguments, and shapes.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,6 +21,13 @@ inline void check_pooled(std::string_view op, Operand x, int dims, int filled) {
          x.where());
   for (int i = filled + shape.rank() - dims - 1; i < shape.rank(); ++i)
     if (shape[i] == 0) refuse_pool(op, fmt::format("dim {} of {} is empty", i, describe(x.tensor())), x);
+}
+
+/// `shape` with its last `dims` sizes replaced by those of `grid`.
+inline Shape with_grid(const Shape& shape, int dims, const Shape& grid) {
+  Shape result(std::span(shape.begin(), static_cast<size_t>(shape.rank() - dims)));
+  for (const Dim size : grid) result.push_back(size);
+  return result;
 }
 
 /// An entry for each dim, from one for all of them.

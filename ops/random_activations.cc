@@ -38,7 +38,7 @@ Tensor rrelu(Operand x, double lower, double upper, bool training) {
     fail(Category::bad_argument, "rrelu", fmt::format("there are no slopes from {} to {}", lower, upper),
          x.where());
   if (!training) return leaky_relu(x, (lower + upper) / 2);
-  const Tensor slope = empty_like(x).uniform_(lower, upper, x.where());
+  const Tensor slope = zeros_like(x).uniform_(lower, upper, x.where());
   return where(gt(x, 0), x, mul(x, slope));
 }
 
@@ -57,7 +57,7 @@ Tensor gumbel_softmax(Operand logits, double tau, bool hard, int64_t dim) {
          logits.where());
   const ops::Widened wide(logits.tensor());
   const Tensor x = wide(logits.tensor());
-  const Tensor noise = neg(log(empty_like(x).exponential_(1, logits.where())));
+  const Tensor noise = neg(log(zeros_like(x).exponential_(1, logits.where())));
   const Tensor soft = softmax(div(add(x, noise), tau), dim);
   if (!hard) return wide.back(soft);
   const Tensor largest = argmax(detach(soft), dim, true);

@@ -20,13 +20,7 @@ namespace {
 using ops::check_pooled;
 using ops::per_dim;
 using ops::refuse_pool;
-
-// `shape` with the last `dims` sizes replaced.
-Shape with_grid(const Shape& shape, int dims, const Shape& grid) {
-  Shape result(std::span(shape.begin(), static_cast<size_t>(shape.rank() - dims)));
-  for (const Dim size : grid) result.push_back(size);
-  return result;
-}
+using ops::with_grid;
 
 Dim grid_numel(const Shape& grid) {
   Dim n = 1;

@@ -111,8 +111,8 @@ struct Program {
     const Tensor y = layer.call(inputs);
     Tensors all{y.detach()};
     if (leaves.empty()) return all;
-    const Tensor mark =
-        formula(y.sym_sizes(), [](int64_t i) { return std::sin(0.9 * static_cast<double>(i) + 1); });
+    const Tensor i = rg::arange(y.sym_numel(), rg::TensorOptions(rg::kFloat64));
+    const Tensor mark = rg::reshape(rg::sin(i * 0.9 + 1.0), y.sym_sizes());
     const Tensors gradients = rg::autograd::grad({rg::sum(y * mark)}, leaves, {}, {}, false, true);
     for (size_t i = 0; i < gradients.size(); ++i)
       if (i < count || gradients[i].defined()) all.push_back(gradients[i]);
@@ -197,11 +197,16 @@ TEST_CASE("traced backwards and recorded calls give the same bits") {
       const rg::CompiledBackwardScope scope(compiled);
       check_same(three_calls(layer, inputs, Program{layer, wanted(numbers)}), expected);
     }
-    const CalledLayer layer = filled(c), stepped = filled(c);
+    const CalledLayer layer = filled(c), sized = filled(c), stepped = filled(c);
     auto function =
         rg::compile([program = Program{layer, wanted(numbers)}](const Tensors& x) { return program(x); });
     check_same(three_calls(layer, inputs, function), expected);
     CHECK(function.stats().eager == 0);
+    auto dynamic =
+        rg::compile([program = Program{sized, wanted(numbers)}](const Tensors& x) { return program(x); },
+                    {.dynamic = rg::DynamicSizes::always});
+    check_same(three_calls(sized, inputs, dynamic), expected);
+    CHECK(dynamic.stats().eager == 0);
     auto step = rg::compile_step(
         [program = Program{stepped, wanted(numbers)}](const Tensors& x) { return program(x); });
     check_same(three_calls(stepped, inputs, step), expected);
