@@ -32,11 +32,20 @@
 #include "nn/functional_call.h"
 #include "nn/init.h"
 #include "nn/layers.h"
+#include "nn/module_dict.h"
 #include "nn/module_list.h"
+#include "nn/parameter_list.h"
+#include "nn/parametrize.h"
 #include "nn/pooling.h"
 #include "nn/recurrent.h"
+<<<<<<< HEAD
 #include "nn/recurrent_cells.h"
 #include "nn/transformer.h"
+=======
+#include "nn/sequential.h"
+#include "nn/shape_layers.h"
+#include "nn/utils.h"
+>>>>>>> w1
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/attention.h"
