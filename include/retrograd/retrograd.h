@@ -38,14 +38,11 @@
 #include "nn/parametrize.h"
 #include "nn/pooling.h"
 #include "nn/recurrent.h"
-<<<<<<< HEAD
 #include "nn/recurrent_cells.h"
-#include "nn/transformer.h"
-=======
 #include "nn/sequential.h"
 #include "nn/shape_layers.h"
+#include "nn/transformer.h"
 #include "nn/utils.h"
->>>>>>> w1
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/attention.h"
