@@ -140,8 +140,14 @@ class AnyModule {
     const Module& module = *ptr();
     return typeid(module);
   }
-  /// Around a clone() of the module.
-  AnyModule clone() const;
+  /// With a clone() of the module.
+  AnyModule clone() const { return with(ptr()->clone()); }
+  /// With another module of the same class.
+  AnyModule with(std::shared_ptr<Module> module) const {
+    AnyModule other = *this;
+    other.module_ = std::move(module);
+    return other;
+  }
 
  private:
   template <class M>

@@ -89,9 +89,8 @@ void HeadedCall::check_inputs(const Tensor& query, const Tensor& key, const Tens
   const int64_t width = o_.embed_dim_to_check, heads = o_.num_heads;
   if (width < 1 || heads < 1 || width % heads != 0)
     refuse(Category::bad_argument, fmt::format("{} heads do not divide a width of {}", heads, width));
-  if (o_.bias_k.defined() != o_.bias_v.defined() || o_.static_k.defined() != o_.static_v.defined())
-    refuse(Category::bad_argument,
-           "of bias_k and bias_v, or static_k and static_v, one is given without the other");
+  if (o_.bias_k.defined() != o_.bias_v.defined())
+    refuse(Category::bad_argument, "of bias_k and bias_v one is given without the other");
   for (const Tensor* x : {&query, &key, &value})
     if (x->dim() != query.dim() || (x->dim() != 2 && x->dim() != 3))
       refuse(Category::bad_dim,
@@ -163,8 +162,8 @@ Tensor HeadedCall::keys(const Tensor& projected, const Tensor& fixed, const Tens
 // True above the diagonal.
 Tensor HeadedCall::causal_mask() const { return triu(ones({queries_, keys_}, {kBool, query_.device()}), 1); }
 
-// What the masks leave out together, broadcast to (N, H, L, S and further keys): bool, or to be added. Undefined if there
-// is none.
+// What the masks leave out together, broadcast to (N, H, L, S and further keys): bool, or to be added. Undefined if
+// there is none.
 Tensor HeadedCall::merged_mask() const {
   Tensor merged = o_.attn_mask;
   if (!merged.defined() && o_.is_causal) merged = causal_mask();

@@ -1,4 +1,6 @@
 // See nn/module_dict.h and nn/parameter_list.h.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "nn/module_dict.h"
@@ -14,6 +16,13 @@ void ModuleDict::update(const Items& other) {
       insert(item.key(), item.value());
 }
 
+void ModuleDict::update(const ModuleDict& other) { update(other.items()); }
+
+ModuleDict::Items ModuleDict::items() const { return named_children(); }
+std::vector<std::string> ModuleDict::keys() const { return items().keys(); }
+bool ModuleDict::contains(const std::string& key) const { return items().contains(key); }
+std::shared_ptr<Module> ModuleDict::ptr(const std::string& key) const { return items()[key]; }
+
 std::shared_ptr<Module> ModuleDict::pop(const std::string& key) {
   std::shared_ptr<Module> module = ptr(key);
   unregister_module(key);
@@ -22,7 +31,8 @@ std::shared_ptr<Module> ModuleDict::pop(const std::string& key) {
 
 std::unique_ptr<Module> ModuleDict::clone() const {
   auto copy = std::make_unique<ModuleDict>();
-  for (const auto& item : items()) copy->insert(item.key(), std::shared_ptr<Module>(item.value()->clone()));
+  detail::ModuleCopies copies;
+  for (const auto& item : items()) copy->insert(item.key(), copies.of(item.value()));
   copy->take_values_of(*this);
   return copy;
 }
@@ -61,7 +71,8 @@ std::unique_ptr<Module> ParameterList::clone() const {
 }
 
 Parameter& ParameterDict::insert(const std::string& key, const Tensor& value, bool requires_grad) {
-  return *items_.insert(key, make_parameter(this, key, value, requires_grad));
+  items_.push_back({key, make_parameter(this, key, value, requires_grad)});
+  return *items_.back().parameter;
 }
 
 void ParameterDict::update(const OrderedDict<std::string, Tensor>& other) {
@@ -71,10 +82,19 @@ void ParameterDict::update(const OrderedDict<std::string, Tensor>& other) {
   }
 }
 
+bool ParameterDict::contains(const std::string& key) const { return std::ranges::count(items_, key, &Item::key); }
+
+size_t ParameterDict::place_of(const std::string& key) const {
+  const auto at = std::ranges::find(items_, key, &Item::key);
+  if (at == items_.end()) fail(Category::bad_argument, "ParameterDict", fmt::format("there is no \"{}\"", key));
+  return static_cast<size_t>(at - items_.begin());
+}
+
 Tensor ParameterDict::pop(const std::string& key) {
-  const Tensor value = *items_[key];
+  const size_t place = place_of(key);
+  const Tensor value = *items_[place].parameter;
   unregister_tensor(key);
-  items_.erase(key);
+  items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(place));
   return value;
 }
 
@@ -85,9 +105,11 @@ void ParameterDict::clear() {
 
 OrderedDict<std::string, Tensor> ParameterDict::items() const {
   OrderedDict<std::string, Tensor> all;
-  for (const auto& item : items_) all.insert(item.key(), *item.value());
+  for (const Item& item : items_) all.insert(item.key, *item.parameter);
   return all;
 }
+std::vector<std::string> ParameterDict::keys() const { return items().keys(); }
+Tensors ParameterDict::values() const { return items().values(); }
 
 std::unique_ptr<Module> ParameterDict::clone() const {
   auto copy = std::make_unique<ParameterDict>();

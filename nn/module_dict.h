@@ -33,14 +33,14 @@ class ModuleDict : public Module {
   }
   /// Inserts all modules of `other`, in place of those that have the same keys.
   void update(const Items& other);
-  void update(const ModuleDict& other) { update(other.items()); }
+  void update(const ModuleDict& other);
   /// Takes a module out. Error(bad_argument) when there is none.
   std::shared_ptr<Module> pop(const std::string& key);
   void clear() { unregister_all(); }
 
   // Error(bad_argument) for a key that is not there, or a module that is no M.
-  std::shared_ptr<Module> operator[](const std::string& key) const { return items()[key]; }
-  std::shared_ptr<Module> ptr(const std::string& key) const { return items()[key]; }
+  std::shared_ptr<Module> ptr(const std::string& key) const;
+  std::shared_ptr<Module> operator[](const std::string& key) const { return ptr(key); }
   template <class M>
   std::shared_ptr<M> ptr(const std::string& key) const {
     std::shared_ptr<M> module = std::dynamic_pointer_cast<M>(ptr(key));
@@ -51,11 +51,11 @@ class ModuleDict : public Module {
   M& at(const std::string& key) const {
     return *ptr<M>(key);
   }
-  bool contains(const std::string& key) const { return items().contains(key); }
-  size_t size() const { return items().size(); }
-  bool is_empty() const { return items().is_empty(); }
-  Items items() const { return named_children(); }
-  std::vector<std::string> keys() const { return items().keys(); }
+  bool contains(const std::string& key) const;
+  size_t size() const { return children().size(); }
+  bool is_empty() const { return size() == 0; }
+  Items items() const;
+  std::vector<std::string> keys() const;
   std::vector<std::shared_ptr<Module>> values() const { return children(); }
 
   std::unique_ptr<Module> clone() const override;

@@ -13,6 +13,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "engine/error.h"
 #include "engine/random.h"
@@ -50,6 +51,15 @@ struct KeptRandomState {
   ~KeptRandomState() { default_generator().set_state(before); }
   KeptRandomState(const KeptRandomState&) = delete;
   const GeneratorState before = default_generator().state();
+};
+
+/// Copies of the modules of a container: one of each.
+class ModuleCopies {
+ public:
+  std::shared_ptr<Module> of(const std::shared_ptr<Module>& module);
+
+ private:
+  std::vector<std::pair<std::shared_ptr<Module>, std::shared_ptr<Module>>> known_;
 };
 
 /// The class of the module that an M is, or holds.

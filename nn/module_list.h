@@ -73,7 +73,8 @@ class ModuleList : public Module {
 
   std::unique_ptr<Module> clone() const override {
     auto copy = std::make_unique<ModuleList>();
-    for (const auto& item : items_) copy->push_back(std::dynamic_pointer_cast<T>(std::shared_ptr(item->clone())));
+    detail::ModuleCopies copies;
+    for (const auto& item : items_) copy->push_back(std::dynamic_pointer_cast<T>(copies.of(item)));
     copy->take_values_of(*this);
     return copy;
   }

@@ -95,6 +95,13 @@ std::unique_ptr<Module> Module::clone() const {
                           name()));
 }
 
+std::shared_ptr<Module> detail::ModuleCopies::of(const std::shared_ptr<Module>& module) {
+  for (const auto& [original, copy] : known_)
+    if (original == module) return copy;
+  known_.emplace_back(module, module->clone());
+  return known_.back().second;
+}
+
 // A copy has the same class and options, so the same names in the same order, unless members were added from outside.
 void Module::take_values_of(const Module& source) {
   const Members own = members(), given = source.members();

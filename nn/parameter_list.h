@@ -66,19 +66,25 @@ class ParameterDict : public Module {
   void clear();
 
   /// Error(bad_argument) for a key that is not there.
-  Parameter& operator[](const std::string& key) { return *items_[key]; }
-  const Parameter& operator[](const std::string& key) const { return *items_[key]; }
-  bool contains(const std::string& key) const { return items_.contains(key); }
+  Parameter& operator[](const std::string& key) { return *items_[place_of(key)].parameter; }
+  const Parameter& operator[](const std::string& key) const { return *items_[place_of(key)].parameter; }
+  bool contains(const std::string& key) const;
   size_t size() const { return items_.size(); }
-  bool is_empty() const { return items_.is_empty(); }
+  bool is_empty() const { return items_.empty(); }
   OrderedDict<std::string, Tensor> items() const;
-  std::vector<std::string> keys() const { return items_.keys(); }
-  Tensors values() const { return items().values(); }
+  std::vector<std::string> keys() const;
+  Tensors values() const;
 
   std::unique_ptr<Module> clone() const override;
 
  private:
-  OrderedDict<std::string, std::shared_ptr<Parameter>> items_;
+  struct Item {
+    std::string key;
+    std::unique_ptr<Parameter> parameter;
+  };
+  size_t place_of(const std::string& key) const;
+
+  std::vector<Item> items_;
 };
 
 }  // namespace retrograd::nn

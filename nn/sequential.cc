@@ -35,13 +35,6 @@ void AnyModule::refuse_class(const std::type_info& wanted) const {
        fmt::format("the module is a {}, not a {}", ptr()->name(), detail::class_name(wanted)));
 }
 
-AnyModule AnyModule::clone() const {
-  AnyModule copy;
-  copy.module_ = ptr()->clone();
-  copy.call_ = call_;
-  return copy;
-}
-
 Sequential::Sequential(Module* parent, std::string name, std::initializer_list<NamedAnyModule> modules)
     : Module(parent, std::move(name)) {
   for (const NamedAnyModule& module : modules) push_back(module);
@@ -74,7 +67,8 @@ std::any Sequential::run(detail::Anys given, SourceLocation where) const {
 std::unique_ptr<Module> Sequential::clone() const {
   auto copy = std::make_unique<Sequential>();
   const auto children = named_children();
-  for (size_t i = 0; i < size(); ++i) copy->push_back(children[i].key(), items_[i].clone());
+  detail::ModuleCopies copies;
+  for (size_t i = 0; i < size(); ++i) copy->push_back(children[i].key(), items_[i].with(copies.of(items_[i].ptr())));
   copy->take_values_of(*this);
   return copy;
 }

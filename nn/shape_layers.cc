@@ -8,6 +8,11 @@
 
 namespace retrograd::inline v0::nn {
 
+std::unique_ptr<Module> Identity::clone() const { return clone_as<Identity>(); }
+std::unique_ptr<Module> Flatten::clone() const { return clone_as<Flatten>(options_); }
+std::unique_ptr<Module> Unflatten::clone() const { return clone_as<Unflatten>(dim_, sizes_); }
+std::unique_ptr<Module> Functional::clone() const { return clone_as<Functional>(function_); }
+
 Tensor Flatten::forward(Operand x) const {
   CallScope scope(x.where());
   return flatten(x, options_.start_dim, options_.end_dim);
@@ -28,7 +33,7 @@ void Unflatten::pretty_print(std::ostream& out) const {
   out << "})";
 }
 
-Functional::Functional(Module* parent, std::string name, std::function<Tensor(Tensor)> function, SourceLocation where)
+Functional::Functional(Module* parent, std::string name, std::function<Tensor(const Tensor&)> function, SourceLocation where)
     : Module(parent, std::move(name)), function_(std::move(function)) {
   require_function(static_cast<bool>(function_), "Functional", where);
 }

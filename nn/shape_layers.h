@@ -15,7 +15,7 @@ class Identity : public Module {
   using Module::Module;
   Tensor forward(Operand x) const { return x.defined_tensor("Identity"); }
   Tensor operator()(Operand x) const { return call(*this, x); }
-  std::unique_ptr<Module> clone() const override { return clone_as<Identity>(); }
+  std::unique_ptr<Module> clone() const override;
 };
 
 struct FlattenOptions {
@@ -30,7 +30,7 @@ class Flatten : public Module {
   Tensor forward(Operand x) const;
   Tensor operator()(Operand x) const { return call(*this, x); }
   void pretty_print(std::ostream& out) const override;
-  std::unique_ptr<Module> clone() const override { return clone_as<Flatten>(options_); }
+  std::unique_ptr<Module> clone() const override;
 
  private:
   FlattenOptions options_;
@@ -45,7 +45,7 @@ class Unflatten : public Module {
   Tensor forward(Operand x) const;
   Tensor operator()(Operand x) const { return call(*this, x); }
   void pretty_print(std::ostream& out) const override;
-  std::unique_ptr<Module> clone() const override { return clone_as<Unflatten>(dim_, sizes_); }
+  std::unique_ptr<Module> clone() const override;
 
  private:
   int64_t dim_;
@@ -56,14 +56,14 @@ class Unflatten : public Module {
 class Functional : public Module {
  public:
   /// Error(bad_argument) for an empty function.
-  Functional(Module* parent, std::string name, std::function<Tensor(Tensor)> function,
+  Functional(Module* parent, std::string name, std::function<Tensor(const Tensor&)> function,
              SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x) const;
   Tensor operator()(Operand x) const { return call(*this, x); }
-  std::unique_ptr<Module> clone() const override { return clone_as<Functional>(function_); }
+  std::unique_ptr<Module> clone() const override;
 
  private:
-  std::function<Tensor(Tensor)> function_;
+  std::function<Tensor(const Tensor&)> function_;
 };
 
 }  // namespace retrograd::nn

@@ -17,10 +17,10 @@ std::shared_ptr<M> copy_of(const M& module) {
   return std::dynamic_pointer_cast<M>(std::shared_ptr<Module>(module.clone()));
 }
 
-template <class Layer>
-std::vector<std::shared_ptr<Layer>> copies_of(const Layer& layer, int64_t count, SourceLocation where) {
+template <class Item>
+std::vector<std::shared_ptr<Item>> copies_of(const Item& layer, int64_t count, SourceLocation where) {
   if (count < 0) fail(Category::bad_argument, "Transformer", fmt::format("{} layers", count), where);
-  std::vector<std::shared_ptr<Layer>> copies;
+  std::vector<std::shared_ptr<Item>> copies;
   for (int64_t i = 0; i < count; ++i) copies.push_back(copy_of(layer));
   return copies;
 }

@@ -1,5 +1,5 @@
-// TransformerEncoder and TransformerDecoder, stacks of the layers of nn/transformer_layers.h, and Transformer, the model
-// of both. State keys are PyTorch's: "encoder.layers.0.self_attn.in_proj_weight", "decoder.norm.weight".
+// TransformerEncoder and TransformerDecoder, stacks of the layers of nn/transformer_layers.h, and Transformer, the
+// model of both. State keys are PyTorch's: "encoder.layers.0.self_attn.in_proj_weight", "decoder.norm.weight".
 //
 //   nn::Transformer model{this, "model", {.d_model = 512, .nhead = 8, .batch_first = true}};
 //   const Tensor out = model(src, tgt, {}, nn::Transformer::generate_square_subsequent_mask(tgt.size(1)));

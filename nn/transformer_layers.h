@@ -1,14 +1,15 @@
-// The layers of a Transformer (Vaswani et al. 2017): TransformerEncoderLayer and TransformerDecoderLayer. Stacks of them,
-// and the whole model, are in nn/transformer.h. Children, their names and initial values are PyTorch's.
+// The layers of a Transformer (Vaswani et al. 2017): TransformerEncoderLayer and TransformerDecoderLayer. Stacks of
+// them, and the whole model, are in nn/transformer.h. Children, their names and initial values are PyTorch's.
 //
 //   nn::TransformerEncoderLayer layer{this, "layer", 512, 8, {.activation = "gelu", .batch_first = true}};
 //   const Tensor y = layer(x);                                            // x (batch, length, 512)
 //
 // Each part (self-attention, attention to the memory, the network of two Linear layers) is added to its input and
 // normalised, or with norm_first applied to the normalised input and added.
-// Sizes, N the batch, E d_model: src (S, N, E), tgt (T, N, E), memory, an encoder's output (S, N, E); with batch_first
-// (N, S, E) and so on; or without a batch (S, E). Masks are those of MultiheadAttention: mask (S, S) or (N heads, S, S),
-// key_padding_mask (N, S); bool masks are true where a key is left out. is_causal: see MultiheadAttention::forward.
+// Sizes, N the batch, E d_model: src (S, N, E), tgt (T, N, E), memory, an encoder's output, (S, N, E); with batch_first
+// (N, S, E) and so on; or without a batch (S, E). Masks are those of MultiheadAttention: mask (S, S) or
+// (N heads, S, S), key_padding_mask (N, S); bool masks are true where a key is left out. For is_causal see
+// MultiheadAttention::forward.
 #pragma once
 
 #include <functional>

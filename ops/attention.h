@@ -102,10 +102,10 @@ AttentionOutput attention_and_weights(const Tensor& query, const Tensor& key, co
 
 /// query (..., L, E), key (..., S, E), value (..., S, V) -> (..., L, V); dims before the last two are broadcast.
 /// attn_mask is broadcast to (..., L, S): bool (false: masked out), or of query's dtype and added to the scores.
-/// dropout_p is the probability that a weight is dropped (ops/dropout.h), whichever mode a module is in. is_causal masks
-/// keys after the query's position. scale is 1 / sqrt(E) by default. A query with all keys masked gives
-/// zeros. Without a mask, a result with at least two batch dims has the strides of (..., L, H, V) on the CPU, as in
-/// PyTorch. Errors: bad_argument (mask and is_causal, dropout_p), bad_dim, shape_mismatch, dtype_mismatch.
+/// dropout_p is the probability that a weight is dropped (ops/dropout.h), whichever mode a module is in. is_causal
+/// masks keys after the query's position. scale is 1 / sqrt(E) by default. A query with all keys masked gives zeros.
+/// Without a mask, a result with at least two batch dims has the strides of (..., L, H, V) on the CPU, as in PyTorch.
+/// Errors: bad_argument (mask and is_causal, dropout_p), bad_dim, shape_mismatch, dtype_mismatch.
 Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask = {}, double dropout_p = 0,
                                     bool is_causal = false, std::optional<Scalar> scale = {});

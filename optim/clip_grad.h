@@ -48,4 +48,12 @@ void clip_grad_value_(const Tensors& parameters, double clip_value,
 void check_clipping(std::string_view op, double max_norm, double norm_type, SourceLocation where);
 
 }  // namespace retrograd::optim
+
+// Where PyTorch has them.
+namespace retrograd::inline v0::nn::utils {
+using optim::clip_grad_norm_;
+using optim::clip_grad_value_;
+using optim::clip_grads_with_norm_;
+using optim::get_total_norm;
+}  // namespace retrograd::nn::utils
 #pragma GCC visibility pop

@@ -182,6 +182,17 @@ std::map<std::string, std::function<std::string()>> rows() {
     return Trial{.function = [=](const Tensors& a) { return module->forward(a[0]); },
                  .change = [=] { module->train(++*calls < 3); }};
   });
+  row("hooks of a module that is called", [] {
+    const auto module = std::make_shared<rg::nn::Identity>();
+    const auto calls = shared(0);
+    return Trial{.function = [=](const Tensors& a) { return (*module)(a[0]); },
+                 .change =
+                     [=] {
+                       if (++*calls >= 3)
+                         module->register_forward_hook(
+                             [](rg::nn::Module&, const Tensors&, const Tensor& out) { return out * 2.0; });
+                     }};
+  });
   row("random numbers, and the seed", [] {
     const auto seed = shared<uint64_t>(1);
     return Trial{.function = [](const Tensors& a) { return rg::dropout(a[0], 0.5); },

@@ -62,8 +62,18 @@ void add_functions(ApiTable& t) {
   add(t, "nn::init::uniform_", rg::nn::init::uniform_), add(t, "nn::init::normal_", rg::nn::init::normal_);
   add(t, "nn::init::constant_", rg::nn::init::constant_), add(t, "nn::init::zeros_", rg::nn::init::zeros_);
   add(t, "nn::init::ones_", rg::nn::init::ones_);
-  add(t, "nn::init::kaiming_uniform_", rg::nn::init::kaiming_uniform_);
+  add(
+      t, "nn::init::kaiming_uniform_", +[](Tensor x, double a) { return rg::nn::init::kaiming_uniform_(x, a); });
+  add(
+      t, "nn::init::kaiming_normal_", +[](Tensor x, double a) {
+        return rg::nn::init::kaiming_normal_(x, a, "fan_out", "tanh");
+      });
   add(t, "nn::init::xavier_uniform_", rg::nn::init::xavier_uniform_);
+  add(t, "nn::init::xavier_normal_", rg::nn::init::xavier_normal_);
+  add(t, "nn::init::trunc_normal_", rg::nn::init::trunc_normal_);
+  add(t, "nn::init::eye_", rg::nn::init::eye_), add(t, "nn::init::dirac_", rg::nn::init::dirac_);
+  add(t, "nn::init::orthogonal_", rg::nn::init::orthogonal_);
+  add(t, "nn::init::sparse_", rg::nn::init::sparse_);
   add(t, "fill_uniform", rg::fill_uniform), add(t, "fill_normal", rg::fill_normal);
   add(t, "clip_grad_norm_", rg::optim::clip_grad_norm_);
   add(t, "clip_grad_value_", rg::optim::clip_grad_value_);

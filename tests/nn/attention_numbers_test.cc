@@ -1,6 +1,6 @@
 // MultiheadAttention, the layers of a Transformer, Transformer and the recurrent cells against PyTorch's numbers
-// (attention_numbers.py): outputs, gradients of inputs and parameters, keys of the state. Each case runs eagerly, with a
-// traced backward, compiled, and as a compiled step; the last three must give the bits of the first. So must a clone.
+// (attention_numbers.py): outputs, gradients of inputs and parameters, keys of the state. Each case runs eagerly, with
+// a traced backward, compiled, and as a compiled step; the last three must give the bits of the first. So must a clone.
 //
 // Not tested here: errors, sizes that vary, 16 bits (attention_test.cc, transformer_test.cc), dropout of weights.
 #include <catch2/catch.hpp>

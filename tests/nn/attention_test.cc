@@ -1,5 +1,5 @@
 // MultiheadAttention: queries without keys, weights, inputs that are one tensor, sizes that vary in recordings, causal
-// attention, dropout, 16 bits, second derivatives, initial values, errors.
+// attention, dropout, hooks, 16 bits, second derivatives, initial values, errors.
 //
 // Not tested here: PyTorch's numbers, for all options and masks (attention_numbers_test.cc).
 #include <catch2/catch.hpp>
@@ -139,6 +139,19 @@ TEST_CASE("dropout acts on weights, in training alone") {
   CHECK(same_bits(m(x, x, x).output, m(x, x, x).output));
   nn::MultiheadAttention all(nullptr, "", kWidth, kHeads, {.dropout = 1});
   CHECK(rg::max(rg::abs(all(x, x, x, {}, false).output)).item<double>() == 0);
+}
+
+TEST_CASE("hooks see inputs and results, and leave one tensor one") {
+  nn::MultiheadAttention m(nullptr, "", kWidth, kHeads, batch_first());
+  const Tensor x = rg::randn({2, 3, kWidth});
+  const Tensor wanted = m(x, x, x).output;
+  size_t inputs = 0, results = 0;
+  m.register_forward_pre_hook([&](nn::Module&, const rg::Tensors& in) { inputs = in.size(); });
+  m.register_forward_hook(
+      [&](nn::Module&, const rg::Tensors&, const rg::Tensors& out) { results = out.size(); });
+  CHECK(same_bits(m(x, x, x).output, wanted));
+  CHECK(inputs == 3);
+  CHECK(results == 2);
 }
 
 TEST_CASE("16 bits, and autocast to them, are near float32") {
