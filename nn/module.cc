@@ -12,6 +12,7 @@ namespace retrograd::inline v0::nn {
 
 Parameter::Parameter(Module* owner, std::string name, const Tensor& value) : Tensor(value) {
   if (!value.defined()) return;
+  owner->check_name(name);  // a refused parameter leaves the tensor as it was
   requires_grad_();
   owner->add(std::move(name), *this, Module::Kind::parameter);
 }
@@ -93,6 +94,7 @@ Tensor& Module::add_handle(std::string name, Tensor tensor, Kind kind) {
 }
 
 Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
+  check_name(name);
   if (tensor.defined()) {
     if (!tensor.is_leaf())
       throw Error(Category::bad_argument,
@@ -158,9 +160,11 @@ RemovableHandle Module::add_hook(HookKind kind, detail::HookFunction f, bool pre
 // ---- The tree
 
 std::shared_ptr<Module> Module::pointer() const {
-  Module* const self = const_cast<Module*>(this);  // of libtorch's interface, as in const members that give children
-  const std::shared_ptr<Module> shared = self->weak_from_this().lock();
-  return shared ? shared : std::shared_ptr<Module>(shared, self);
+  // Const members give modules that can be changed, as libtorch's do.
+  Module* const self = const_cast<Module*>(this);
+  Module* owner = self;
+  while (owner->parent_ && owner->weak_from_this().expired()) owner = owner->parent_;
+  return {owner->weak_from_this().lock(), self};
 }
 
 std::vector<Module::Place> Module::places(bool recurse) const {

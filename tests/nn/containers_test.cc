@@ -176,14 +176,14 @@ TEST_CASE("Sequential: several inputs to the first, other results between and at
   CHECK(category([&] { from(x); }) == Category::bad_argument);
 }
 
-TEST_CASE("Sequential trains in compiled steps as eagerly, and is cloned") {
-  rg::manual_seed(1);
-  nn::Sequential eager;
-  eager.emplace_back<nn::Linear>(3, 4);
-  eager.emplace_back<nn::ReLU>();
-  eager.emplace_back<nn::Linear>(4, 1);
-  const std::unique_ptr<nn::Module> clone = eager.clone();
-  nn::Sequential& recorded = *clone->as<nn::Sequential>();
+TEST_CASE("Sequential trains in compiled steps as eagerly") {
+  nn::Sequential eager, recorded;
+  for (nn::Sequential* net : {&eager, &recorded}) {
+    rg::manual_seed(1);
+    net->emplace_back<nn::Linear>(3, 4);
+    net->emplace_back<nn::ReLU>();
+    net->emplace_back<nn::Linear>(4, 1);
+  }
   const auto step = [](nn::Sequential& net, const Tensor& x) {
     const Tensor loss = rg::mean(rg::square(net(x)));
     loss.backward();
@@ -196,6 +196,18 @@ TEST_CASE("Sequential trains in compiled steps as eagerly, and is cloned") {
     for (size_t p = 0; p < 4; ++p)
       CHECK(values(eager.parameters()[p].grad()) == values(recorded.parameters()[p].grad()));
   }
+}
+
+TEST_CASE("clone of a Sequential has the same module twice where the original has") {
+  nn::Sequential body;
+  const auto twice = std::make_shared<Scale>(nullptr, "", 3.0);
+  body.push_back("a", twice), body.push_back("b", twice), body.emplace_back<Scale>(2.0);
+  const std::unique_ptr<nn::Module> clone = body.clone();
+  nn::Sequential& copy = *clone->as<nn::Sequential>();
+  CHECK(copy.named_children().keys() == Names{"a", "b", "2"});
+  CHECK((copy[0] == copy[1] && copy[0] != body[0]));
+  twice->w.detach().fill_(0.0);
+  CHECK(values(copy(rg::ones({1}))) == Values{18});
 }
 
 TEST_CASE("ModuleDict") {

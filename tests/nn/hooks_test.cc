@@ -183,6 +183,13 @@ TEST_CASE("a call keeps the backward hooks that it began with, and a shared modu
   y.backward();
   CHECK(calls == 1);
   {
+    const auto net = std::make_shared<Net>();  // shares its member, too
+    net->inner.register_full_backward_hook(count);
+    y = net->inner(x);
+  }
+  y.backward();
+  CHECK(calls == 2);
+  {
     Scale m;
     m.register_full_backward_hook(count);
     y = m(x);

@@ -1,10 +1,7 @@
 // Parts of arguments and results of compiled functions: the tensors in a value, and what else it holds.
 //
 // A value is a tensor; a number, an enumerator or a string; a Device; a std::optional, vector, array, pair, tuple or
-// map<string, ...> of values; or a struct of values: an aggregate with at most 8 members and no base class, or any
-// class with
-//
-//   auto members() { return std::tie(input, mask); }
+// map<string, ...> of values; or a struct of values (engine/members_of.h).
 //
 // Tensors are inputs of a recording. All other parts of an argument are fixed in it (FixedPart): numbers, lengths, and
 // which optionals hold a value. Another fixed part needs another recording. A result is made of tensors only: a number
@@ -12,7 +9,6 @@
 // Start reading at visit_parts().
 #pragma once
 
-#include <array>
 #include <concepts>
 #include <functional>
 #include <map>
@@ -24,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/members_of.h"
 #include "engine/tensor.h"
 
 #pragma GCC visibility push(default)
@@ -60,82 +57,12 @@ using FunctionBody = std::function<CallOutcome(const Tensors&)>;
 
 namespace detail {
 
-template <class T, template <class...> class Of>
-inline constexpr bool is_of = false;
-template <class... T, template <class...> class Of>
-inline constexpr bool is_of<Of<T...>, Of> = true;
-template <class T>
-inline constexpr bool is_std_array = false;
-template <class T, size_t n>
-inline constexpr bool is_std_array<std::array<T, n>> = true;
-
-template <class T>
-concept AnyTensor = std::derived_from<T, Tensor>;
-template <class T>
-concept HasMembers = requires(T& value) { value.members(); };
-
-// Stands for an initialiser of any type: counts the members of an aggregate.
-struct AnyMember {
-  template <class T>
-    requires(!std::same_as<T, AnyMember>)
-  operator T() const;
-};
-template <class T, size_t... I>
-constexpr bool can_hold(std::index_sequence<I...>) {
-  return requires { T{(static_cast<void>(I), AnyMember{})...}; };
-}
-template <class T, size_t n = 9>
-constexpr size_t member_count() {
-  if constexpr (n == 0 || can_hold<T>(std::make_index_sequence<n>()))
-    return n;
-  else
-    return member_count<T, n - 1>();
-}
-
-/// References to the members of a struct.
-template <class T>
-auto members_of(T& value) {
-  if constexpr (HasMembers<T>) {
-    return value.members();
-  } else {
-    constexpr size_t n = member_count<std::remove_const_t<T>>();
-    static_assert(n <= 8, "a struct of more than 8 members needs `auto members() { return std::tie(...); }`");
-    if constexpr (n == 0) {
-      return std::tuple<>();
-    } else if constexpr (n == 1) {
-      auto& [a] = value;
-      return std::tie(a);
-    } else if constexpr (n == 2) {
-      auto& [a, b] = value;
-      return std::tie(a, b);
-    } else if constexpr (n == 3) {
-      auto& [a, b, c] = value;
-      return std::tie(a, b, c);
-    } else if constexpr (n == 4) {
-      auto& [a, b, c, d] = value;
-      return std::tie(a, b, c, d);
-    } else if constexpr (n == 5) {
-      auto& [a, b, c, d, e] = value;
-      return std::tie(a, b, c, d, e);
-    } else if constexpr (n == 6) {
-      auto& [a, b, c, d, e, f] = value;
-      return std::tie(a, b, c, d, e, f);
-    } else if constexpr (n == 7) {
-      auto& [a, b, c, d, e, f, g] = value;
-      return std::tie(a, b, c, d, e, f, g);
-    } else {
-      auto& [a, b, c, d, e, f, g, h] = value;
-      return std::tie(a, b, c, d, e, f, g, h);
-    }
-  }
-}
-
 /// Calls visitor.tensor(t) for each tensor in `value`, visitor.structure(kind, number or text) for lengths, keys and
 /// whether an optional holds a value, and visitor.fixed(kind, number or text) for each other part, in order.
 template <class T, class Visitor>
 void visit_parts(T& value, Visitor& visitor) {
   using Value = std::remove_const_t<T>;
-  if constexpr (AnyTensor<Value>) {
+  if constexpr (parts::AnyTensor<Value>) {
     visitor.tensor(value);
   } else if constexpr (std::is_same_v<Value, bool>) {
     visitor.fixed("flag", Number::of(value));
@@ -149,31 +76,31 @@ void visit_parts(T& value, Visitor& visitor) {
     visitor.fixed("text", value);
   } else if constexpr (std::is_same_v<Value, Device>) {
     visitor.fixed("device", to_string(value));
-  } else if constexpr (is_of<Value, std::optional>) {
+  } else if constexpr (parts::is_of<Value, std::optional>) {
     visitor.structure("presence", Number::of(value.has_value()));
     if (value) visit_parts(*value, visitor);
-  } else if constexpr (is_of<Value, std::vector>) {
+  } else if constexpr (parts::is_of<Value, std::vector>) {
     visitor.structure("length", Number::of(static_cast<int64_t>(value.size())));
     if constexpr (std::is_same_v<Value, std::vector<bool>>)
       for (const bool item : value) visit_parts(item, visitor);
     else
       for (auto& item : value) visit_parts(item, visitor);
-  } else if constexpr (is_std_array<Value>) {
+  } else if constexpr (parts::is_std_array<Value>) {
     for (auto& item : value) visit_parts(item, visitor);
-  } else if constexpr (is_of<Value, std::map>) {
+  } else if constexpr (parts::is_of<Value, std::map>) {
     visitor.structure("length", Number::of(static_cast<int64_t>(value.size())));
     for (auto& [key, item] : value) {
       visitor.structure("key", key);
       visit_parts(item, visitor);
     }
-  } else if constexpr (is_of<Value, std::tuple> || is_of<Value, std::pair>) {
+  } else if constexpr (parts::is_of<Value, std::tuple> || parts::is_of<Value, std::pair>) {
     std::apply([&](auto&... items) { (visit_parts(items, visitor), ...); }, value);
   } else {
-    static_assert(HasMembers<Value> || std::is_aggregate_v<Value>,
+    static_assert(parts::HasMembers<Value> || std::is_aggregate_v<Value>,
                   "compiled functions take and give tensors, numbers (as arguments), strings, and optionals, vectors, "
                   "arrays, pairs, tuples, maps and structs of these. Capture other objects, or add "
                   "`auto members() { return std::tie(...); }`");
-    std::apply([&](auto&... items) { (visit_parts(items, visitor), ...); }, members_of(value));
+    std::apply([&](auto&... items) { (visit_parts(items, visitor), ...); }, parts::members_of(value));
   }
 }
 
@@ -203,7 +130,7 @@ class TensorReplacer {
  public:
   explicit TensorReplacer(const Tensors& tensors) : tensors_(tensors) {}
 
-  template <AnyTensor T>
+  template <parts::AnyTensor T>
   void tensor(T& t) {
     static_assert(std::is_same_v<T, Tensor>, "take a parameter as a Tensor");
     t = tensors_[next_++];
