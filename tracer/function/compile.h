@@ -169,7 +169,7 @@ namespace detail {
 
 /// The type that holds an argument for a parameter.
 template <class P, class V = std::remove_cvref_t<P>>
-using ArgumentOf = std::conditional_t<parts::AnyTensor<V> || std::is_same_v<V, Operand>, Tensor, V>;
+using ArgumentOf = std::conditional_t<AnyTensor<V> || std::is_same_v<V, Operand>, Tensor, V>;
 
 /// The arguments of a function that is not overloaded, as a tuple; void for others.
 template <class F>

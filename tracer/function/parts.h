@@ -56,13 +56,14 @@ struct CallOutcome {
 using FunctionBody = std::function<CallOutcome(const Tensors&)>;
 
 namespace detail {
+using namespace parts;
 
 /// Calls visitor.tensor(t) for each tensor in `value`, visitor.structure(kind, number or text) for lengths, keys and
 /// whether an optional holds a value, and visitor.fixed(kind, number or text) for each other part, in order.
 template <class T, class Visitor>
 void visit_parts(T& value, Visitor& visitor) {
   using Value = std::remove_const_t<T>;
-  if constexpr (parts::AnyTensor<Value>) {
+  if constexpr (AnyTensor<Value>) {
     visitor.tensor(value);
   } else if constexpr (std::is_same_v<Value, bool>) {
     visitor.fixed("flag", Number::of(value));
@@ -76,31 +77,31 @@ void visit_parts(T& value, Visitor& visitor) {
     visitor.fixed("text", value);
   } else if constexpr (std::is_same_v<Value, Device>) {
     visitor.fixed("device", to_string(value));
-  } else if constexpr (parts::is_of<Value, std::optional>) {
+  } else if constexpr (is_of<Value, std::optional>) {
     visitor.structure("presence", Number::of(value.has_value()));
     if (value) visit_parts(*value, visitor);
-  } else if constexpr (parts::is_of<Value, std::vector>) {
+  } else if constexpr (is_of<Value, std::vector>) {
     visitor.structure("length", Number::of(static_cast<int64_t>(value.size())));
     if constexpr (std::is_same_v<Value, std::vector<bool>>)
       for (const bool item : value) visit_parts(item, visitor);
     else
       for (auto& item : value) visit_parts(item, visitor);
-  } else if constexpr (parts::is_std_array<Value>) {
+  } else if constexpr (is_std_array<Value>) {
     for (auto& item : value) visit_parts(item, visitor);
-  } else if constexpr (parts::is_of<Value, std::map>) {
+  } else if constexpr (is_of<Value, std::map>) {
     visitor.structure("length", Number::of(static_cast<int64_t>(value.size())));
     for (auto& [key, item] : value) {
       visitor.structure("key", key);
       visit_parts(item, visitor);
     }
-  } else if constexpr (parts::is_of<Value, std::tuple> || parts::is_of<Value, std::pair>) {
+  } else if constexpr (is_of<Value, std::tuple> || is_of<Value, std::pair>) {
     std::apply([&](auto&... items) { (visit_parts(items, visitor), ...); }, value);
   } else {
-    static_assert(parts::HasMembers<Value> || std::is_aggregate_v<Value>,
+    static_assert(HasMembers<Value> || std::is_aggregate_v<Value>,
                   "compiled functions take and give tensors, numbers (as arguments), strings, and optionals, vectors, "
                   "arrays, pairs, tuples, maps and structs of these. Capture other objects, or add "
                   "`auto members() { return std::tie(...); }`");
-    std::apply([&](auto&... items) { (visit_parts(items, visitor), ...); }, parts::members_of(value));
+    std::apply([&](auto&... items) { (visit_parts(items, visitor), ...); }, members_of(value));
   }
 }
 
@@ -130,7 +131,7 @@ class TensorReplacer {
  public:
   explicit TensorReplacer(const Tensors& tensors) : tensors_(tensors) {}
 
-  template <parts::AnyTensor T>
+  template <AnyTensor T>
   void tensor(T& t) {
     static_assert(std::is_same_v<T, Tensor>, "take a parameter as a Tensor");
     t = tensors_[next_++];
