@@ -59,8 +59,10 @@ Module::Module(const Module& other)
   const auto is_declared = [](const auto& member) { return !member; };
   if (std::ranges::any_of(members_, is_declared, &Member::handle) ||
       std::ranges::any_of(children_, is_declared, &Child::shared))
-    throw Error(Category::unsupported,
-                other.name() + ": it has members that were declared in it, so it is not copied like a value. Hint: clone()");
+    throw Error(
+        Category::unsupported,
+        other.name() +
+            ": it has members that were declared in it, so it is not copied like a value. Hint: clone()");
 }
 
 Module::~Module() {
@@ -97,8 +99,9 @@ Tensor& Module::register_parameter(std::string name, Tensor tensor, bool require
   check_name(name);
   if (tensor.defined()) {
     if (!tensor.is_leaf())
-      throw Error(Category::bad_argument,
-                  fmt::format("register_parameter: \"{}\" was computed with a gradient. Hint: detach() it", name));
+      throw Error(
+          Category::bad_argument,
+          fmt::format("register_parameter: \"{}\" was computed with a gradient. Hint: detach() it", name));
     tensor.requires_grad_(requires_grad);
   }
   return add_handle(std::move(name), std::move(tensor), Kind::parameter);
@@ -109,7 +112,8 @@ Tensor& Module::register_buffer(std::string name, Tensor tensor, bool persistent
 }
 
 void Module::check_child(const std::shared_ptr<Module>& module) const {
-  if (!module) throw Error(Category::bad_argument, "Module: there is no module in the pointer that is registered");
+  if (!module)
+    throw Error(Category::bad_argument, "Module: there is no module in the pointer that is registered");
   for (const Place& place : module->places())
     if (place.module.get() == this)
       throw Error(Category::bad_argument, "Module: a module would be part of itself");

@@ -55,9 +55,10 @@ void ModuleState::remove(uint64_t id) {
 
 const Tensor& only_result(const Tensors& results) {
   if (results.size() != 1)
-    throw Error(Category::hook_bad_result,
-                fmt::format("hook of a module: it takes one tensor, and there are {}. Hint: take const Tensors&",
-                            results.size()));
+    throw Error(
+        Category::hook_bad_result,
+        fmt::format("hook of a module: it takes one tensor, and there are {}. Hint: take const Tensors&",
+                    results.size()));
   return results[0];
 }
 
@@ -67,8 +68,8 @@ namespace {
 void replace(Tensors& values, const Tensors& answer, const Module& module) {
   if (answer.empty()) return;
   if (answer.size() != values.size())
-    throw Error(Category::hook_bad_result, fmt::format("{}: a hook returns {} tensors in place of {}", module.name(),
-                                                       answer.size(), values.size()));
+    throw Error(Category::hook_bad_result, fmt::format("{}: a hook returns {} tensors in place of {}",
+                                                       module.name(), answer.size(), values.size()));
   for (size_t i = 0; i < values.size(); ++i)
     if (answer[i].defined()) values[i] = answer[i];
 }
@@ -88,22 +89,26 @@ struct BackwardHookFunction : Function<BackwardHookFunction> {
 
 }  // namespace
 
-// The backward hooks of one call. What its two records have in common is kept for each thread that runs a backward, since
-// several may run a recorded one.
+// The backward hooks of one call. What its two records have in common is kept for each thread that runs a backward,
+// since several may run a recorded one.
 class BackwardHooks : public std::enable_shared_from_this<BackwardHooks> {
  public:
   // `kept`: shares the module, if it can be shared.
   BackwardHooks(std::shared_ptr<ModuleState> state, std::shared_ptr<Module> kept)
       : state_(std::move(state)), kept_(std::move(kept)) {}
 
-  void add(const ModuleHook& hook) { (hook.kind == HookKind::backward ? backward_ : backward_pre_).push_back(hook); }
+  void add(const ModuleHook& hook) {
+    (hook.kind == HookKind::backward ? backward_ : backward_pre_).push_back(hook);
+  }
 
   void put_on_inputs(Tensors& inputs) {
     inputs_ = inputs.size();
     input_places_ = pass_through(inputs);
     if (input_places_.empty()) return;
     set_up(inputs[input_places_[0]].grad_fn().register_hook(
-        [self = shared_from_this()](const Tensors& grads, const Tensors&) { return self->grad_inputs(grads); }));
+        [self = shared_from_this()](const Tensors& grads, const Tensors&) {
+          return self->grad_inputs(grads);
+        }));
   }
 
   void put_on_results(Tensors& results) {
@@ -138,9 +143,10 @@ class BackwardHooks : public std::enable_shared_from_this<BackwardHooks> {
 
   Module& module() const {
     if (!state_->module)
-      throw Error(Category::hook_forbidden,
-                  "full backward hook: its module is gone. Hint: keep the module until the backward has run, or "
-                  "make it with std::make_shared");
+      throw Error(
+          Category::hook_forbidden,
+          "full backward hook: its module is gone. Hint: keep the module until the backward has run, or "
+          "make it with std::make_shared");
     return *state_->module;
   }
 
@@ -170,8 +176,9 @@ class BackwardHooks : public std::enable_shared_from_this<BackwardHooks> {
     for (const ModuleHook& hook : backward_) {
       const Tensors answer = answer_of(hook, module(), Tensors(inputs_), grad_outputs);
       if (std::ranges::any_of(answer, &Tensor::defined))
-        throw Error(Category::hook_bad_result,
-                    module().name() + ": a full backward hook returns a gradient for an input that requires none");
+        throw Error(
+            Category::hook_bad_result,
+            module().name() + ": a full backward hook returns a gradient for an input that requires none");
     }
   }
 

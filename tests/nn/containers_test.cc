@@ -1,5 +1,5 @@
-// Containers: Sequential, ModuleDict, ParameterList, ParameterDict; AnyModule; Identity, Flatten, Unflatten, Functional.
-// ModuleList is in module_tree_test.cc.
+// Containers: Sequential, ModuleDict, ParameterList, ParameterDict; AnyModule; Identity, Flatten, Unflatten,
+// Functional. ModuleList is in module_tree_test.cc.
 #include <catch2/catch.hpp>
 
 #include <sstream>
@@ -116,7 +116,8 @@ TEST_CASE("Sequential calls its modules in order; keys are numbers") {
   CHECK(values(body(x)) == values(rg::relu(fc(x)) * 2.0));
   CHECK(values(body.forward(x)) == values(body(x)));
   const rg::StateDict state = body.state_dict();
-  CHECK((state.size() == 3 && state.contains("0.weight") && state.contains("0.bias") && state.contains("3.w")));
+  CHECK(
+      (state.size() == 3 && state.contains("0.weight") && state.contains("0.bias") && state.contains("3.w")));
   CHECK(body.size() == 5);
   CHECK(body.ptr<nn::Linear>(0).get() == &fc);
   CHECK(body[1]->as<nn::ReLU>() != nullptr);
@@ -151,9 +152,11 @@ TEST_CASE("Sequential: names, a parent, nesting, texts, hooks on inner modules")
   net.body.ptr<nn::Sequential>(2)->push_back(Twice());
   CHECK(values(net.forward(rg::ones({1}))) == Values{8});
   CHECK(text_of(net) ==
-        "Net(\n  (body): Sequential(\n    (first): Scale()\n    (1): Twice()\n    (inner): Sequential(\n      (0): "
+        "Net(\n  (body): Sequential(\n    (first): Scale()\n    (1): Twice()\n    (inner): Sequential(\n     "
+        " (0): "
         "Twice()\n    )\n  )\n)");
-  net.body[1]->register_forward_hook([](nn::Module&, const Tensors&, const Tensor& out) { return out + 1.0; });
+  net.body[1]->register_forward_hook(
+      [](nn::Module&, const Tensors&, const Tensor& out) { return out + 1.0; });
   CHECK(values(net.forward(rg::ones({1}))) == Values{10});
 }
 
