@@ -57,6 +57,7 @@ class Parametrizer {
       : module_(module), name_(name), op_(op), where_(where) {}
 
   void add(const std::shared_ptr<Parametrization>& parametrization) {
+    if (!parametrization) refuse("there is no parametrization in the pointer");
     if (find_list(module_, name_)) refuse("it is parametrized already");
     const auto member = std::ranges::find(module_.members_, name_, &Module::Member::name);
     if (member == module_.members_.end() || member->kind != Module::Kind::parameter)

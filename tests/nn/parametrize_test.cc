@@ -164,6 +164,7 @@ TEST_CASE("a state is loaded, removal makes a parameter again, and errors") {
   nn::Module root;
   root.register_parameter("w", rg::ones({2, 2}));
   CHECK(refused([&] { weight_norm(root, "w"); }));
+  CHECK(refused([&] { parametrize::register_parametrization(a, "weight", nullptr); }));
 }
 
 TEST_CASE("a parametrization of a user") {

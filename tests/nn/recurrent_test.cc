@@ -186,11 +186,11 @@ TEST_CASE("parameters have PyTorch's names, shapes, order and range") {
   const nn::LSTM lstm(nullptr, "", kIn, kHidden, {.num_layers = 2, .bidirectional = true, .proj_size = 2});
   std::vector<std::string> got;
   for (const auto& p : lstm.named_parameters()) {
-    std::string text = p.name;
-    for (int64_t size : p.tensor.sizes()) text += " " + std::to_string(size);
+    std::string text = p.key();
+    for (int64_t size : p.value().sizes()) text += " " + std::to_string(size);
     got.push_back(text);
-    for (double v : p.tensor.to_vector()) CHECK(std::fabs(v) <= 0.5);
-    CHECK(p.tensor.requires_grad());
+    for (double v : p.value().to_vector()) CHECK(std::fabs(v) <= 0.5);
+    CHECK(p.value().requires_grad());
   }
   std::vector<std::string> wanted;
   for (const char* layer : {"_l0", "_l0_reverse", "_l1", "_l1_reverse"}) {
