@@ -1,5 +1,5 @@
-// members_of: references to the members of a struct, for code that looks for the tensors in a value, such as the inputs and
-// results of modules (nn/call.h).
+// members_of: references to the members of a struct, for code that looks for the tensors in a value, such as the inputs
+// and results of modules (nn/call.h).
 //
 // A struct is an aggregate with at most 8 members and no base class, or any class with
 //
@@ -31,13 +31,14 @@ inline constexpr bool is_std_array<std::array<T, n>> = true;
 template <class T>
 concept AnyTensor = std::derived_from<T, Tensor>;
 template <class T>
-concept HasMembers = requires(T& value) { value.members(); };
+concept HasMembers = requires(T& value) {
+  value.members();
+};
 
 // Stands for an initialiser of any type: counts the members of an aggregate.
 struct AnyMember {
   template <class T>
-    requires(!std::same_as<T, AnyMember>)
-  operator T() const;
+  requires(!std::same_as<T, AnyMember>) operator T() const;
 };
 template <class T, size_t... I>
 constexpr bool can_hold(std::index_sequence<I...>) {

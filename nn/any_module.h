@@ -70,10 +70,14 @@ std::any call_as(R (C::*)(P...) const, M& module, Anys given) {
 }
 
 template <class M>
-concept TakesTensor = requires(M& m, const Operand& x) { m.forward(x); } ||
-                      requires(M& m, const Tensor& x) { m.forward(x); };
+concept TakesTensor = requires(M& m, const Operand& x) {
+  m.forward(x);
+}
+|| requires(M& m, const Tensor& x) { m.forward(x); };
 template <class M>
-concept HasOneForward = requires { &M::forward; };
+concept HasOneForward = requires {
+  &M::forward;
+};
 
 template <class M>
 std::any call_any(Module& base, Anys given) {
@@ -81,7 +85,8 @@ std::any call_any(Module& base, Anys given) {
   M& module = static_cast<M&>(base);
   if constexpr (TakesTensor<M>)
     if (given.size() == 1)
-      if (const Tensor* const x = std::any_cast<Tensor>(&given[0])) return to_any(M::call(module, Operand(*x)));
+      if (const Tensor* const x = std::any_cast<Tensor>(&given[0]))
+        return to_any(M::call(module, Operand(*x)));
   if constexpr (HasOneForward<M>)
     return call_as(&M::forward, module, given);
   else
@@ -166,8 +171,8 @@ class NamedAnyModule {
  public:
   NamedAnyModule(std::string name, AnyModule module) : name_(std::move(name)), module_(std::move(module)) {}
   template <class M>
-    requires std::is_convertible_v<M, AnyModule>
-  NamedAnyModule(M&& module) : module_(std::forward<M>(module)) {}
+  requires std::is_convertible_v<M, AnyModule> NamedAnyModule(M&& module)
+      : module_(std::forward<M>(module)) {}
   const std::string& name() const { return name_; }
   AnyModule& module() { return module_; }
   const AnyModule& module() const { return module_; }

@@ -71,7 +71,8 @@ void each_tensor(T& value, const F& f) {
       for (auto& item : value) each_tensor(item, f);
   } else if constexpr (parts::is_of<T, std::tuple> || parts::is_of<T, std::pair>) {
     std::apply([&](auto&... items) { (each_tensor(items, f), ...); }, value);
-  } else if constexpr (parts::HasMembers<T> || (std::is_class_v<T> && std::is_aggregate_v<T> && !parts::is_std_array<T>)) {
+  } else if constexpr (parts::HasMembers<T> ||
+                       (std::is_class_v<T> && std::is_aggregate_v<T> && !parts::is_std_array<T>)) {
     std::apply([&](auto&... items) { (each_tensor(items, f), ...); }, parts::members_of(value));
   }
 }

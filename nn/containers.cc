@@ -43,8 +43,8 @@ std::unique_ptr<Parameter> make_parameter(Module* owner, const std::string& name
                                           bool requires_grad) {
   if (!value.defined() || !value.is_leaf())
     throw Error(Category::bad_argument,
-                fmt::format("{}: \"{}\" is {}. Hint: a parameter is a leaf; detach() gives one", owner->name(), name,
-                            value.defined() ? "computed with a gradient" : "undefined"));
+                fmt::format("{}: \"{}\" is {}. Hint: a parameter is a leaf; detach() gives one",
+                            owner->name(), name, value.defined() ? "computed with a gradient" : "undefined"));
   auto parameter = std::make_unique<Parameter>(owner, name, value);
   if (!requires_grad) parameter->requires_grad_(false);
   return parameter;
@@ -59,7 +59,8 @@ Parameter& ParameterList::append(const Tensor& value, bool requires_grad) {
 
 size_t ParameterList::checked(size_t i) const {
   if (i >= size())
-    fail(Category::index_out_of_range, "ParameterList", fmt::format("there is no parameter {} of {}", i, size()));
+    fail(Category::index_out_of_range, "ParameterList",
+         fmt::format("there is no parameter {} of {}", i, size()));
   return i;
 }
 
@@ -82,11 +83,14 @@ void ParameterDict::update(const OrderedDict<std::string, Tensor>& other) {
   }
 }
 
-bool ParameterDict::contains(const std::string& key) const { return std::ranges::count(items_, key, &Item::key); }
+bool ParameterDict::contains(const std::string& key) const {
+  return std::ranges::count(items_, key, &Item::key);
+}
 
 size_t ParameterDict::place_of(const std::string& key) const {
   const auto at = std::ranges::find(items_, key, &Item::key);
-  if (at == items_.end()) fail(Category::bad_argument, "ParameterDict", fmt::format("there is no \"{}\"", key));
+  if (at == items_.end())
+    fail(Category::bad_argument, "ParameterDict", fmt::format("there is no \"{}\"", key));
   return static_cast<size_t>(at - items_.begin());
 }
 

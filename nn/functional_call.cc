@@ -35,9 +35,10 @@ Substitution::Substitution(const Module& module, const ParameterValues& values) 
   std::erase_if(members, [&](const Module::Member& m) { return !wanted.contains(m.tensor->get()); });
   for (const Module::Member& m : members)
     if (m.handle)
-      refuse(fmt::format("\"{}\" was registered as a handle, of which the module's code has its own, which would not "
-                         "change. Hint: declare it as an nn::Parameter or nn::Buffer",
-                         m.name));
+      refuse(fmt::format(
+          "\"{}\" was registered as a handle, of which the module's code has its own, which would not "
+          "change. Hint: declare it as an nn::Parameter or nn::Buffer",
+          m.name));
   own_.reserve(members.size());
   for (const Module::Member& m : members)
     own_.emplace_back(m.tensor, std::exchange(*m.tensor, *wanted.at(m.tensor->get())));

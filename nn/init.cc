@@ -12,9 +12,9 @@
 #include "ops/creation.h"
 #include "ops/factorizations.h"
 #include "ops/indexing.h"
+#include "ops/operators.h"
 #include "ops/random_ops.h"
 #include "ops/shape_ops.h"
-#include "ops/operators.h"
 #include "ops/sort.h"
 #include "ops/views.h"
 #include "ops/widened.h"
@@ -31,7 +31,8 @@ const Tensor& normal_(const Tensor& x, double mean, double std, SourceLocation w
 }
 
 // By the inverse of the distribution's function, as PyTorch does; 16-bit formats are rounded once.
-const Tensor& trunc_normal_(const Tensor& x, double mean, double std, double a, double b, SourceLocation where) {
+const Tensor& trunc_normal_(const Tensor& x, double mean, double std, double a, double b,
+                            SourceLocation where) {
   if (!(std > 0) || !(a < b))
     fail(Category::bad_argument, "trunc_normal_",
          fmt::format("a deviation of {} between {} and {}: it is positive, and a < b", std, a, b), where);
@@ -84,7 +85,8 @@ const Tensor& orthogonal_(const Tensor& x, double gain, SourceLocation where) {
   const NoGradGuard no_grad;
   const CallScope scope(where);
   const int64_t rows = x.size(0), columns = x.numel() / rows;
-  const Tensor normal = ops::Widened(x)(empty({std::max(rows, columns), std::min(rows, columns)}, {x.dtype(), x.device()}));
+  const Tensor normal =
+      ops::Widened(x)(empty({std::max(rows, columns), std::min(rows, columns)}, {x.dtype(), x.device()}));
   fill_normal(normal, 0, 1, where);
   const auto factors = linalg::qr(normal);
   const Tensor q = factors.Q * diagonal(factors.R).sign();  // so that q is uniform
@@ -94,11 +96,13 @@ const Tensor& orthogonal_(const Tensor& x, double gain, SourceLocation where) {
 const Tensor& sparse_(const Tensor& x, double sparsity, double std, SourceLocation where) {
   require_matrix(x, "sparse_", where);
   if (!(sparsity >= 0 && sparsity <= 1))
-    fail(Category::bad_argument, "sparse_", fmt::format("a sparsity of {}: it is in [0, 1]", sparsity), where);
+    fail(Category::bad_argument, "sparse_", fmt::format("a sparsity of {}: it is in [0, 1]", sparsity),
+         where);
   const NoGradGuard no_grad;
   const int64_t zeros = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(x.size(0))));
   fill_normal(x, 0, std, where);
-  const Tensor order = argsort(rand({x.size(0), x.size(1)}, {kFloat32, x.device()}), 0);  // random, in each column
+  const Tensor order =
+      argsort(rand({x.size(0), x.size(1)}, {kFloat32, x.device()}), 0);  // random, in each column
   return x.scatter_(0, order.narrow(0, 0, zeros), 0.0, where);
 }
 
@@ -122,12 +126,14 @@ double calculate_gain(std::string_view nonlinearity, double param, SourceLocatio
   fail(Category::bad_argument, "calculate_gain", fmt::format("the nonlinearity \"{}\"", nonlinearity), where);
 }
 
-static double kaiming_deviation(const Tensor& weight, double a, std::string_view mode, std::string_view nonlinearity,
-                                SourceLocation where) {
+static double kaiming_deviation(const Tensor& weight, double a, std::string_view mode,
+                                std::string_view nonlinearity, SourceLocation where) {
   if (mode != "fan_in" && mode != "fan_out")
-    fail(Category::bad_argument, "kaiming", fmt::format("the mode \"{}\", which is fan_in or fan_out", mode), where);
+    fail(Category::bad_argument, "kaiming", fmt::format("the mode \"{}\", which is fan_in or fan_out", mode),
+         where);
   const Fans f = fans(weight, where);
-  return calculate_gain(nonlinearity, a, where) / std::sqrt(static_cast<double>(mode == "fan_in" ? f.in : f.out));
+  return calculate_gain(nonlinearity, a, where) /
+         std::sqrt(static_cast<double>(mode == "fan_in" ? f.in : f.out));
 }
 
 static double xavier_deviation(const Tensor& weight, double gain, SourceLocation where) {
@@ -141,12 +147,12 @@ static const Tensor& spread_(const Tensor& x, double deviation, SourceLocation w
   return x.numel() == 0 ? x : uniform_(x, -bound, bound, where);
 }
 
-const Tensor& kaiming_uniform_(const Tensor& weight, double a, std::string_view mode, std::string_view nonlinearity,
-                               SourceLocation where) {
+const Tensor& kaiming_uniform_(const Tensor& weight, double a, std::string_view mode,
+                               std::string_view nonlinearity, SourceLocation where) {
   return spread_(weight, kaiming_deviation(weight, a, mode, nonlinearity, where), where);
 }
-const Tensor& kaiming_normal_(const Tensor& weight, double a, std::string_view mode, std::string_view nonlinearity,
-                              SourceLocation where) {
+const Tensor& kaiming_normal_(const Tensor& weight, double a, std::string_view mode,
+                              std::string_view nonlinearity, SourceLocation where) {
   const double deviation = kaiming_deviation(weight, a, mode, nonlinearity, where);
   return weight.numel() == 0 ? weight : normal_(weight, 0, deviation, where);
 }

@@ -12,6 +12,7 @@ namespace retrograd::inline v0::nn {
 
 Parameter::Parameter(Module* owner, std::string name, const Tensor& value) : Tensor(value) {
   if (!value.defined()) return;
+  owner->check_name(name);  // a refused parameter leaves the tensor as it was
   requires_grad_();
   owner->add(std::move(name), *this, Module::Kind::parameter);
 }
@@ -58,8 +59,10 @@ Module::Module(const Module& other)
   const auto is_declared = [](const auto& member) { return !member; };
   if (std::ranges::any_of(members_, is_declared, &Member::handle) ||
       std::ranges::any_of(children_, is_declared, &Child::shared))
-    throw Error(Category::unsupported,
-                other.name() + ": it has members that were declared in it, so it is not copied like a value. Hint: clone()");
+    throw Error(
+        Category::unsupported,
+        other.name() +
+            ": it has members that were declared in it, so it is not copied like a value. Hint: clone()");
 }
 
 Module::~Module() {
@@ -93,10 +96,12 @@ Tensor& Module::add_handle(std::string name, Tensor tensor, Kind kind) {
 }
 
 Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
+  check_name(name);
   if (tensor.defined()) {
     if (!tensor.is_leaf())
-      throw Error(Category::bad_argument,
-                  fmt::format("register_parameter: \"{}\" was computed with a gradient. Hint: detach() it", name));
+      throw Error(
+          Category::bad_argument,
+          fmt::format("register_parameter: \"{}\" was computed with a gradient. Hint: detach() it", name));
     tensor.requires_grad_(requires_grad);
   }
   return add_handle(std::move(name), std::move(tensor), Kind::parameter);
@@ -107,7 +112,8 @@ Tensor& Module::register_buffer(std::string name, Tensor tensor, bool persistent
 }
 
 void Module::check_child(const std::shared_ptr<Module>& module) const {
-  if (!module) throw Error(Category::bad_argument, "Module: there is no module in the pointer that is registered");
+  if (!module)
+    throw Error(Category::bad_argument, "Module: there is no module in the pointer that is registered");
   for (const Place& place : module->places())
     if (place.module.get() == this)
       throw Error(Category::bad_argument, "Module: a module would be part of itself");
@@ -158,9 +164,11 @@ RemovableHandle Module::add_hook(HookKind kind, detail::HookFunction f, bool pre
 // ---- The tree
 
 std::shared_ptr<Module> Module::pointer() const {
-  Module* const self = const_cast<Module*>(this);  // of libtorch's interface, as in const members that give children
-  const std::shared_ptr<Module> shared = self->weak_from_this().lock();
-  return shared ? shared : std::shared_ptr<Module>(shared, self);
+  // Const members give modules that can be changed, as libtorch's do.
+  Module* const self = const_cast<Module*>(this);
+  Module* owner = self;
+  while (owner->parent_ && owner->weak_from_this().expired()) owner = owner->parent_;
+  return {owner->weak_from_this().lock(), self};
 }
 
 std::vector<Module::Place> Module::places(bool recurse) const {

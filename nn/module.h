@@ -31,6 +31,7 @@
 #include "nn/module_holder.h"
 #include "nn/module_hooks.h"
 #include "nn/ordered_dict.h"
+#include "nn/parameter.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
@@ -40,29 +41,6 @@ namespace nn {
 namespace detail {
 class Substitution;
 }
-
-/// A leaf that requires a gradient and belongs to a module.
-class Parameter : public Tensor {
- public:
-  /// An undefined value is a disabled option (a bias): it is not registered.
-  Parameter(Module* owner, std::string name, const Tensor& value);
-  Parameter(const Parameter&) = delete;
-  Parameter& operator=(const Parameter&) = delete;
-};
-
-/// A tensor that belongs to a module and is not trained: running statistics, the state between two parts of a sequence.
-/// It moves and is converted with the module, and is part of its state_dict() if it is `persistent`.
-class Buffer : public Tensor {
- public:
-  /// An undefined value is a disabled option: it is not registered.
-  Buffer(Module* owner, std::string name, const Tensor& value, bool persistent = true);
-  Buffer(const Buffer&) = delete;
-  /// Takes the values, and the history if there is one, into its memory. So it stays the same tensor, and a recorded
-  /// function reads and writes it in each run. For another shape, dtype or device it gets new memory; that is an
-  /// Error(shape_mismatch) for a value with a history, and in a recorded function.
-  Buffer& operator=(const Tensor& value);
-  Buffer& operator=(const Buffer& value) { return *this = static_cast<const Tensor&>(value); }
-};
 
 class Module : public std::enable_shared_from_this<Module> {
  public:
@@ -228,7 +206,6 @@ class Module : public std::enable_shared_from_this<Module> {
   friend class detail::Substitution;
   friend class detail::HookedCall;
   friend class Parametrizer;
-  friend std::ostream& operator<<(std::ostream& out, const Module& module);
   enum class Kind : uint8_t { parameter, buffer, unsaved };  // unsaved: a buffer that is not persistent
   struct Member {
     std::string name;

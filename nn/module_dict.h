@@ -26,7 +26,9 @@ class ModuleDict : public Module {
     insert(key, made);
     return *made;
   }
-  void insert(const std::string& key, std::shared_ptr<Module> module) { register_module(key, std::move(module)); }
+  void insert(const std::string& key, std::shared_ptr<Module> module) {
+    register_module(key, std::move(module));
+  }
   template <class M>
   void insert(const std::string& key, const ModuleHolder<M>& holder) {
     register_module(key, holder.ptr());

@@ -68,7 +68,7 @@ struct Held {
   using Type = M;
 };
 template <class M>
-  requires requires { typename M::ContainedType; }
+requires requires { typename M::ContainedType; }
 struct Held<M> {
   using Type = typename M::ContainedType;
 };
@@ -87,9 +87,10 @@ class ModuleHolder {
   ModuleHolder(std::shared_ptr<Contained> module) : impl_(std::move(module)) {}
   /// Makes a module of these arguments.
   template <class Head, class... Tail>
-    requires(sizeof...(Tail) > 0 || !(std::is_base_of_v<ModuleHolder, std::remove_cvref_t<Head>> ||
-                                      std::is_convertible_v<Head &&, std::shared_ptr<Contained>>))
-  explicit ModuleHolder(Head&& head, Tail&&... tail)
+  requires(sizeof...(Tail) > 0 ||
+           !(std::is_base_of_v<ModuleHolder, std::remove_cvref_t<Head>> ||
+             std::is_convertible_v<Head&&, std::shared_ptr<Contained>>)) explicit ModuleHolder(Head&& head,
+                                                                                               Tail&&... tail)
       : impl_(detail::make_root<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
 
   bool is_empty() const noexcept { return !impl_; }
@@ -113,8 +114,8 @@ class ModuleHolder {
     return Contained::call(*ptr(), input, rest...);
   }
   template <class First, class... Rest>
-    requires(!std::is_base_of_v<Tensor, std::remove_cvref_t<First>>)
-  auto operator()(const First& first, const Rest&... rest) const {
+  requires(!std::is_base_of_v<Tensor, std::remove_cvref_t<First>>) auto operator()(
+      const First& first, const Rest&... rest) const {
     return Contained::call(*ptr(), first, rest...);
   }
   auto operator()() const { return Contained::call(*ptr()); }

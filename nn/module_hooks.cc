@@ -48,12 +48,6 @@ uint64_t ModuleState::add(HookKind kind, HookFunction f, bool prepend) {
   return id;
 }
 
-std::vector<ModuleHook> ModuleState::of(HookKind kind) const {
-  std::vector<ModuleHook> found;
-  std::ranges::copy_if(hooks, std::back_inserter(found), [&](const ModuleHook& h) { return h.kind == kind; });
-  return found;
-}
-
 void ModuleState::remove(uint64_t id) {
   if (std::erase_if(hooks, [&](const ModuleHook& h) { return h.id == id; })) ++hook_changes;
   has_hooks = !hooks.empty();
@@ -61,9 +55,10 @@ void ModuleState::remove(uint64_t id) {
 
 const Tensor& only_result(const Tensors& results) {
   if (results.size() != 1)
-    throw Error(Category::hook_bad_result,
-                fmt::format("hook of a module: it takes one tensor, and there are {}. Hint: take const Tensors&",
-                            results.size()));
+    throw Error(
+        Category::hook_bad_result,
+        fmt::format("hook of a module: it takes one tensor, and there are {}. Hint: take const Tensors&",
+                    results.size()));
   return results[0];
 }
 
@@ -73,8 +68,8 @@ namespace {
 void replace(Tensors& values, const Tensors& answer, const Module& module) {
   if (answer.empty()) return;
   if (answer.size() != values.size())
-    throw Error(Category::hook_bad_result, fmt::format("{}: a hook returns {} tensors in place of {}", module.name(),
-                                                       answer.size(), values.size()));
+    throw Error(Category::hook_bad_result, fmt::format("{}: a hook returns {} tensors in place of {}",
+                                                       module.name(), answer.size(), values.size()));
   for (size_t i = 0; i < values.size(); ++i)
     if (answer[i].defined()) values[i] = answer[i];
 }
@@ -94,24 +89,26 @@ struct BackwardHookFunction : Function<BackwardHookFunction> {
 
 }  // namespace
 
-// The backward hooks of one call. What its two records have in common is kept for each thread that runs a backward, since
-// several may run a recorded one.
+// The backward hooks of one call. What its two records have in common is kept for each thread that runs a backward,
+// since several may run a recorded one.
 class BackwardHooks : public std::enable_shared_from_this<BackwardHooks> {
  public:
-  explicit BackwardHooks(const std::shared_ptr<ModuleState>& state)
-      : state_(state),
-        kept_(state->module->weak_from_this().lock()),
-        backward_(state->of(HookKind::backward)),
-        backward_pre_(state->of(HookKind::backward_pre)) {}
+  // `kept`: shares the module, if it can be shared.
+  BackwardHooks(std::shared_ptr<ModuleState> state, std::shared_ptr<Module> kept)
+      : state_(std::move(state)), kept_(std::move(kept)) {}
 
-  bool empty() const { return backward_.empty() && backward_pre_.empty(); }
+  void add(const ModuleHook& hook) {
+    (hook.kind == HookKind::backward ? backward_ : backward_pre_).push_back(hook);
+  }
 
   void put_on_inputs(Tensors& inputs) {
     inputs_ = inputs.size();
     input_places_ = pass_through(inputs);
     if (input_places_.empty()) return;
     set_up(inputs[input_places_[0]].grad_fn().register_hook(
-        [self = shared_from_this()](const Tensors& grads, const Tensors&) { return self->grad_inputs(grads); }));
+        [self = shared_from_this()](const Tensors& grads, const Tensors&) {
+          return self->grad_inputs(grads);
+        }));
   }
 
   void put_on_results(Tensors& results) {
@@ -146,9 +143,10 @@ class BackwardHooks : public std::enable_shared_from_this<BackwardHooks> {
 
   Module& module() const {
     if (!state_->module)
-      throw Error(Category::hook_forbidden,
-                  "full backward hook: its module is gone. Hint: keep the module until the backward has run, or "
-                  "make it with std::make_shared");
+      throw Error(
+          Category::hook_forbidden,
+          "full backward hook: its module is gone. Hint: keep the module until the backward has run, or "
+          "make it with std::make_shared");
     return *state_->module;
   }
 
@@ -178,8 +176,9 @@ class BackwardHooks : public std::enable_shared_from_this<BackwardHooks> {
     for (const ModuleHook& hook : backward_) {
       const Tensors answer = answer_of(hook, module(), Tensors(inputs_), grad_outputs);
       if (std::ranges::any_of(answer, &Tensor::defined))
-        throw Error(Category::hook_bad_result,
-                    module().name() + ": a full backward hook returns a gradient for an input that requires none");
+        throw Error(
+            Category::hook_bad_result,
+            module().name() + ": a full backward hook returns a gradient for an input that requires none");
     }
   }
 
@@ -205,36 +204,43 @@ class BackwardHooks : public std::enable_shared_from_this<BackwardHooks> {
   }
 
   const std::shared_ptr<ModuleState> state_;
-  const std::shared_ptr<Module> kept_;  // null of a module that is not shared
-  const std::vector<ModuleHook> backward_, backward_pre_;
+  const std::shared_ptr<Module> kept_;
+  std::vector<ModuleHook> backward_, backward_pre_;
   Places input_places_, result_places_;
   size_t inputs_ = 0, results_ = 0;
   std::mutex mutex_;
   Kept grad_outputs_;
 };
 
-HookedCall::HookedCall(const Module& module) : state_(module.state_) {}
+HookedCall::HookedCall(const Module& module) : state_(module.state_), hooks_(state_->hooks) {}
+
+template <class F>
+void HookedCall::each(HookKind kind, const F& f) const {
+  for (const ModuleHook& hook : hooks_)
+    if (hook.kind == kind) f(hook);
+}
 
 HookedCall::~HookedCall() {
-  for (const ModuleHook& hook : state_->of(HookKind::leave)) (*hook.run)(*state_->module, {}, {});
+  each(HookKind::leave, [&](const ModuleHook& hook) { (*hook.run)(*state_->module, {}, {}); });
 }
 
 void HookedCall::before(Tensors& inputs) {
   Module& module = *state_->module;
-  for (const ModuleHook& hook : state_->of(HookKind::forward_pre))
-    replace(inputs, answer_of(hook, module, inputs, {}), module);
-  backward_ = std::make_shared<BackwardHooks>(state_);
-  if (backward_->empty())
-    backward_.reset();
-  else
-    backward_->put_on_inputs(inputs);
+  each(HookKind::forward_pre,
+       [&](const ModuleHook& hook) { replace(inputs, answer_of(hook, module, inputs, {}), module); });
+  for (const HookKind kind : {HookKind::backward, HookKind::backward_pre})
+    each(kind, [&](const ModuleHook& hook) {
+      if (!backward_) backward_ = std::make_shared<BackwardHooks>(state_, module.pointer());
+      backward_->add(hook);
+    });
+  if (backward_) backward_->put_on_inputs(inputs);
   inputs_ = inputs;
 }
 
 void HookedCall::after(Tensors& results) {
   Module& module = *state_->module;
-  for (const ModuleHook& hook : state_->of(HookKind::forward))
-    replace(results, answer_of(hook, module, inputs_, results), module);
+  each(HookKind::forward,
+       [&](const ModuleHook& hook) { replace(results, answer_of(hook, module, inputs_, results), module); });
   if (backward_) backward_->put_on_results(results);
 }
 

@@ -1,13 +1,14 @@
-// Hooks of modules: functions that Module::call() runs around forward, and in the backward of what forward computed. The
-// functions that register them are members of Module (nn/module.h); what they mean is PyTorch's.
+// Hooks of modules: functions that Module::call() runs around forward, and in the backward of what forward computed.
+// The functions that register them are members of Module (nn/module.h); what they mean is PyTorch's.
 //
-// Data: a ModuleState has what outlives changes of a module's tree and may be referred to from outside: whether it is in
-// training, its hooks, and a count of their changes. Recorded functions and handles hold it weakly. A call takes the
-// hooks that it begins with: one that is added or removed meanwhile counts from the next call on, and the backward of a
-// call runs the backward hooks that the call began with.
+// Data: a ModuleState has what outlives changes of a module's tree and may be referred to from outside: whether it is
+// in training, its hooks, and a count of their changes. Recorded functions and handles hold it weakly. A call, and its
+// backward, run the hooks that the call began with: one that is added or removed meanwhile counts from the next call
+// on.
 //
 // Full backward hooks sit on two records of a call, both identities: one that all its inputs that require a gradient go
-// through, and one of its results. The call's module must still exist in the backward; a shared one is kept.
+// through, and one of its results. The call's module must still exist in the backward; one that is shared, or a member
+// of one that is, is kept.
 //
 // Limits: the tensors that hooks see are those in tensors, std::optional, vectors, pairs, tuples and structs of these
 // (engine/members_of.h). Hooks replace them one for one.
@@ -51,8 +52,6 @@ struct ModuleState {
   uint64_t hook_changes = 0;
   std::vector<ModuleHook> hooks;
 
-  /// The hooks of this kind, now.
-  std::vector<ModuleHook> of(HookKind kind) const;
   /// Adds a hook, and returns its number.
   uint64_t add(HookKind kind, HookFunction f, bool prepend);
   void remove(uint64_t id);
@@ -85,7 +84,8 @@ const Tensor& only_result(const Tensors& results);
 template <class F>
 HookFunction result_hook(F&& f) {
   require_function(!retrograd::detail::is_empty_function<std::decay_t<F>>(f), "hook of a module", {});
-  return [f = std::decay_t<F>(std::forward<F>(f))](Module& module, const Tensors& given, const Tensors& results) {
+  return [f = std::decay_t<F>(std::forward<F>(f))](Module& module, const Tensors& given,
+                                                   const Tensors& results) {
     if constexpr (std::is_invocable_v<const std::decay_t<F>&, Module&, const Tensors&, const Tensors&>)
       return run_hook(f, module, given, results);
     else
@@ -100,7 +100,8 @@ HookFunction result_hook(F&& f) {
 class RemovableHandle {
  public:
   RemovableHandle() = default;
-  RemovableHandle(std::weak_ptr<detail::ModuleState> state, uint64_t id) : state_(std::move(state)), id_(id) {}
+  RemovableHandle(std::weak_ptr<detail::ModuleState> state, uint64_t id)
+      : state_(std::move(state)), id_(id) {}
   void remove();
   /// Of a backward hook: it consists of tensor functions, so a backward that is recorded inlines it (engine/hook.h).
   /// Inlined are those of a call of which all are traceable.
@@ -129,7 +130,12 @@ class HookedCall {
   void after(Tensors& results);
 
  private:
+  /// Calls f(hook) for the hooks of this kind, in order.
+  template <class F>
+  void each(HookKind kind, const F& f) const;
+
   const std::shared_ptr<ModuleState> state_;
+  const std::vector<ModuleHook> hooks_;  // that the call began with
   Tensors inputs_;
   std::shared_ptr<BackwardHooks> backward_;  // null without such hooks
 };

@@ -1,6 +1,6 @@
-// ModuleList<T>: modules of class T, or derived from it, named "0", "1", ...: PyTorch's ModuleList. What is done with them
-// is written where the list is used: `for (const auto& block : blocks) x = (*block)(x);`. ModuleList<> is a list of any
-// modules.
+// ModuleList<T>: modules of class T, or derived from it, named "0", "1", ...: PyTorch's ModuleList. What is done with
+// them is written where the list is used: `for (const auto& block : blocks) x = (*block)(x);`. ModuleList<> is a list
+// of any modules.
 //
 // Data: the modules, which are shared children.
 #pragma once

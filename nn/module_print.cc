@@ -11,8 +11,8 @@
 namespace retrograd::inline v0::nn {
 
 std::string detail::class_name(const std::type_info& type) {
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr),
-                                                    std::free);
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr), std::free);
   std::string name = text ? text.get() : type.name();
   if (name.ends_with('>')) {
     size_t open = 0, at = name.size();
@@ -24,7 +24,9 @@ std::string detail::class_name(const std::type_info& type) {
   return scope == name.npos ? name : name.substr(scope + 2);
 }
 
-std::string Module::name() const { return state_->name.empty() ? detail::class_name(typeid(*this)) : state_->name; }
+std::string Module::name() const {
+  return state_->name.empty() ? detail::class_name(typeid(*this)) : state_->name;
+}
 
 void Module::pretty_print(std::ostream& out) const { out << name() << (children_.empty() ? "()" : ""); }
 

@@ -89,10 +89,11 @@ void Module::load_state_dict(const StateDict& state, bool strict, SourceLocation
 }
 
 std::unique_ptr<Module> Module::clone() const {
-  throw Error(Category::unsupported,
-              fmt::format("clone: {0} does not implement it. Hint: override clone(): return clone_as<{0}>(arguments "
-                          "of its constructor)",
-                          name()));
+  throw Error(
+      Category::unsupported,
+      fmt::format("clone: {0} does not implement it. Hint: override clone(): return clone_as<{0}>(arguments "
+                  "of its constructor)",
+                  name()));
 }
 
 std::shared_ptr<Module> detail::ModuleCopies::of(const std::shared_ptr<Module>& module) {
@@ -108,8 +109,9 @@ void Module::take_values_of(const Module& source) {
   const std::vector<Place> own_places = places(), given_places = source.places();
   if (!std::ranges::equal(own, given, {}, &Member::name, &Member::name) ||
       !std::ranges::equal(own_places, given_places, {}, &Place::name, &Place::name))
-    throw Error(Category::unsupported,
-                source.name() + ": clone() made a module with other members. Hint: clone() makes all of them");
+    throw Error(
+        Category::unsupported,
+        source.name() + ": clone() made a module with other members. Hint: clone() makes all of them");
   NoGradGuard no_grad;
   std::map<const TensorImpl*, Tensor> copies;  // a tensor with several names is one in the copy
   for (size_t i = 0; i < own.size(); ++i) {
@@ -121,7 +123,8 @@ void Module::take_values_of(const Module& source) {
       to.requires_grad_(from.requires_grad());
     } else if (!to.is_same(copy->second)) {
       if (own[i].handle)
-        throw Error(Category::unsupported, source.name() + ": clone() separates tensors that are shared: " + own[i].name);
+        throw Error(Category::unsupported,
+                    source.name() + ": clone() separates tensors that are shared: " + own[i].name);
       to = copy->second;
     }
   }

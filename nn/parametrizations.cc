@@ -90,8 +90,8 @@ class SpectralNorm : public Parametrization {
   int64_t dim_;
 };
 
-const Tensor& needed(const OrderedDict<std::string, Tensor>& parameters, const std::string& name, std::string_view op,
-                     SourceLocation where) {
+const Tensor& needed(const OrderedDict<std::string, Tensor>& parameters, const std::string& name,
+                     std::string_view op, SourceLocation where) {
   if (const Tensor* const found = parameters.find(name)) return *found;
   fail(Category::bad_argument, op, fmt::format("the module has no parameter \"{}\"", name), where);
 }
@@ -118,7 +118,8 @@ void weight_norm(Module& module, const std::string& name, int64_t dim, SourceLoc
 void spectral_norm(Module& module, const std::string& name, int64_t n_power_iterations, double eps,
                    std::optional<int64_t> dim, SourceLocation where) {
   if (n_power_iterations < 1)
-    fail(Category::bad_argument, "spectral_norm", fmt::format("{} power iterations", n_power_iterations), where);
+    fail(Category::bad_argument, "spectral_norm", fmt::format("{} power iterations", n_power_iterations),
+         where);
   const auto parameters = module.named_parameters(false);
   const Tensor& weight = needed(parameters, name, "spectral_norm", where);
   const int64_t rows = wrapped(dim.value_or(is_transposed(module) ? 1 : 0), weight, "spectral_norm", where);

@@ -19,7 +19,8 @@ class ParametrizationList : public Module {
   ParametrizationList(std::shared_ptr<Parametrization> parametrization, Tensors originals, Tensor* parameter)
       : parametrization_(register_module("0", std::move(parametrization))), parameter_(parameter) {
     for (const Tensor& original : originals) {
-      const std::string name = originals.size() == 1 ? "original" : fmt::format("original{}", originals_.size());
+      const std::string name =
+          originals.size() == 1 ? "original" : fmt::format("original{}", originals_.size());
       originals_.push_back(std::make_unique<Parameter>(this, name, original.detach()));
     }
   }
@@ -56,13 +57,15 @@ class Parametrizer {
       : module_(module), name_(name), op_(op), where_(where) {}
 
   void add(const std::shared_ptr<Parametrization>& parametrization) {
+    if (!parametrization) refuse("there is no parametrization in the pointer");
     if (find_list(module_, name_)) refuse("it is parametrized already");
     const auto member = std::ranges::find(module_.members_, name_, &Module::Member::name);
     if (member == module_.members_.end() || member->kind != Module::Kind::parameter)
       refuse("the module has no such parameter");
     if (member->handle)
-      refuse("it was registered as a handle, of which the module's code has its own. Hint: declare it as an "
-             "nn::Parameter");
+      refuse(
+          "it was registered as a handle, of which the module's code has its own. Hint: declare it as an "
+          "nn::Parameter");
     const Tensor before = *member->tensor;
     const auto list = std::make_shared<ParametrizationList>(
         parametrization, parametrization->right_inverse(before.detach()), member->tensor);
@@ -101,7 +104,9 @@ class Parametrizer {
   void check_value(const Tensor& before, const Tensor& now) const {
     if (now.sizes() != before.sizes() || now.dtype() != before.dtype())
       fail(Category::shape_mismatch, op_,
-           fmt::format("\"{}\" is {}, and the parametrization gives {}", name_, describe(before), describe(now)), where_);
+           fmt::format("\"{}\" is {}, and the parametrization gives {}", name_, describe(before),
+                       describe(now)),
+           where_);
   }
   Module& lists() {
     const auto children = module_.named_children();
@@ -113,10 +118,12 @@ class Parametrizer {
     ParametrizationList* const of = &list;
     list.enter = module_.add_hook(
         HookKind::forward_pre,
-        [of](Module&, const Tensors&, const Tensors&) { return of->parameter() = of->value(), Tensors(); }, false);
+        [of](Module&, const Tensors&, const Tensors&) { return of->parameter() = of->value(), Tensors(); },
+        false);
     list.leave = module_.add_hook(
         HookKind::leave,
-        [of](Module&, const Tensors&, const Tensors&) { return of->parameter() = Tensor(), Tensors(); }, false);
+        [of](Module&, const Tensors&, const Tensors&) { return of->parameter() = Tensor(), Tensors(); },
+        false);
   }
 
   Module& module_;
@@ -127,8 +134,8 @@ class Parametrizer {
 
 namespace utils::parametrize {
 
-void register_parametrization(Module& module, const std::string& name, std::shared_ptr<Parametrization> parametrization,
-                              SourceLocation where) {
+void register_parametrization(Module& module, const std::string& name,
+                              std::shared_ptr<Parametrization> parametrization, SourceLocation where) {
   Parametrizer(module, name, "register_parametrization", where).add(parametrization);
 }
 
@@ -140,7 +147,8 @@ Tensor value(Module& module, const std::string& name, SourceLocation where) {
   return Parametrizer(module, name, "value", where).needed_list()->value();
 }
 
-void remove_parametrizations(Module& module, const std::string& name, bool leave_parametrized, SourceLocation where) {
+void remove_parametrizations(Module& module, const std::string& name, bool leave_parametrized,
+                             SourceLocation where) {
   Parametrizer(module, name, "remove_parametrizations", where).remove(leave_parametrized);
 }
 

@@ -10,8 +10,8 @@
 // value, with its history; so it works eagerly and in recorded code alike. Between calls it is undefined: whoever uses
 // it fails, rather than using an old value; value() gives it.
 //
-// Limits: one parametrization for each name; of parameters that were declared (nn/module.h). A parametrized module is not
-// called on two threads at once, and its clone() is an Error. Register before an optimizer is made.
+// Limits: one parametrization for each name; of parameters that were declared (nn/module.h). A parametrized module is
+// not called on two threads at once, and its clone() is an Error. Register before an optimizer is made.
 #pragma once
 
 #include "nn/module.h"
@@ -40,8 +40,8 @@ void register_parametrization(Module& module, const std::string& name,
 bool is_parametrized(const Module& module, const std::string& name = "");
 /// The value of a parametrized parameter, computed now, with its history. Error(bad_argument) for another name.
 Tensor value(Module& module, const std::string& name, SourceLocation where = SourceLocation::current());
-/// Makes it a parameter again: with the value that it has now, or with the original, if there is one. Error(bad_argument)
-/// when it is not parametrized, or has several originals and leave_parametrized is false.
+/// Makes it a parameter again: with the value that it has now, or with the original, if there is one.
+/// Error(bad_argument) when it is not parametrized, or has several originals and leave_parametrized is false.
 void remove_parametrizations(Module& module, const std::string& name, bool leave_parametrized = true,
                              SourceLocation where = SourceLocation::current());
 

@@ -15,17 +15,19 @@ void fail_arguments(const Module& module, Anys given, size_t wanted) {
        fmt::format("its forward is given {} arguments ({}) and takes {}", given.size(), types, wanted));
 }
 
-void fail_argument(const Module& module, size_t number, const std::type_info& given, const std::type_info& wanted) {
+void fail_argument(const Module& module, size_t number, const std::type_info& given,
+                   const std::type_info& wanted) {
   fail(Category::bad_argument, module.name(),
-       fmt::format("argument {} of its forward is a {}, a {} is needed. Hint: in a Sequential, the result of the module "
+       fmt::format("argument {} of its forward is a {}, a {} is needed. Hint: in a Sequential, the result of "
+                   "the module "
                    "before is the only argument",
                    number, class_name(given), class_name(wanted)));
 }
 
 void fail_result(const std::type_info& given, const std::type_info& wanted) {
   fail(Category::bad_argument, "forward",
-       fmt::format("the result is a {}. Hint: call forward<...>, with its class, not with {}", class_name(given),
-                   class_name(wanted)));
+       fmt::format("the result is a {}. Hint: call forward<...>, with its class, not with {}",
+                   class_name(given), class_name(wanted)));
 }
 
 }  // namespace detail
@@ -68,7 +70,8 @@ std::unique_ptr<Module> Sequential::clone() const {
   auto copy = std::make_unique<Sequential>();
   const auto children = named_children();
   detail::ModuleCopies copies;
-  for (size_t i = 0; i < size(); ++i) copy->push_back(children[i].key(), items_[i].with(copies.of(items_[i].ptr())));
+  for (size_t i = 0; i < size(); ++i)
+    copy->push_back(children[i].key(), items_[i].with(copies.of(items_[i].ptr())));
   copy->take_values_of(*this);
   return copy;
 }

@@ -33,7 +33,8 @@ void Unflatten::pretty_print(std::ostream& out) const {
   out << "})";
 }
 
-Functional::Functional(Module* parent, std::string name, std::function<Tensor(const Tensor&)> function, SourceLocation where)
+Functional::Functional(Module* parent, std::string name, std::function<Tensor(const Tensor&)> function,
+                       SourceLocation where)
     : Module(parent, std::move(name)), function_(std::move(function)) {
   require_function(static_cast<bool>(function_), "Functional", where);
 }

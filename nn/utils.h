@@ -10,8 +10,8 @@ namespace retrograd::inline v0::nn::utils {
 /// All elements of all parameters, one after the other. Differentiable. Errors: bad_argument for no parameters,
 /// dtype_mismatch where dtypes cannot be joined.
 Tensor parameters_to_vector(const Tensors& parameters, SourceLocation where = SourceLocation::current());
-/// Copies the elements of `vec` into the parameters, the reverse of the above. Error(shape_mismatch) unless it is a vector
-/// of just as many elements.
+/// Copies the elements of `vec` into the parameters, the reverse of the above. Error(shape_mismatch) unless it is a
+/// vector of just as many elements.
 void vector_to_parameters(const Tensor& vec, const Tensors& parameters,
                           SourceLocation where = SourceLocation::current());
 

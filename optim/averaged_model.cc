@@ -44,8 +44,8 @@ AveragedModel::AveragedModel(const nn::Module& model, AveragedModelOptions optio
   NoGradGuard no_grad;
   const auto add = [&](const auto& named, bool is_averaged) {
     const Tensor& value = named.value();
-    data_->entries.push_back({named.key(), clone(value).contiguous(), value,
-                              is_averaged && ops::may_be_updated(value.dtype())});
+    data_->entries.push_back(
+        {named.key(), clone(value).contiguous(), value, is_averaged && ops::may_be_updated(value.dtype())});
   };
   for (const auto& p : model.named_parameters()) add(p, true);
   for (const auto& b : model.named_buffers()) add(b, options.use_buffers);

@@ -63,11 +63,11 @@ void add_functions(ApiTable& t) {
   add(t, "nn::init::constant_", rg::nn::init::constant_), add(t, "nn::init::zeros_", rg::nn::init::zeros_);
   add(t, "nn::init::ones_", rg::nn::init::ones_);
   add(
-      t, "nn::init::kaiming_uniform_", +[](Tensor x, double a) { return rg::nn::init::kaiming_uniform_(x, a); });
+      t, "nn::init::kaiming_uniform_",
+      +[](Tensor x, double a) { return rg::nn::init::kaiming_uniform_(x, a); });
   add(
-      t, "nn::init::kaiming_normal_", +[](Tensor x, double a) {
-        return rg::nn::init::kaiming_normal_(x, a, "fan_out", "tanh");
-      });
+      t, "nn::init::kaiming_normal_",
+      +[](Tensor x, double a) { return rg::nn::init::kaiming_normal_(x, a, "fan_out", "tanh"); });
   add(t, "nn::init::xavier_uniform_", rg::nn::init::xavier_uniform_);
   add(t, "nn::init::xavier_normal_", rg::nn::init::xavier_normal_);
   add(t, "nn::init::trunc_normal_", rg::nn::init::trunc_normal_);

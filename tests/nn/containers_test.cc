@@ -1,5 +1,5 @@
-// Containers: Sequential, ModuleDict, ParameterList, ParameterDict; AnyModule; Identity, Flatten, Unflatten, Functional.
-// ModuleList is in module_tree_test.cc.
+// Containers: Sequential, ModuleDict, ParameterList, ParameterDict; AnyModule; Identity, Flatten, Unflatten,
+// Functional. ModuleList is in module_tree_test.cc.
 #include <catch2/catch.hpp>
 
 #include <sstream>
@@ -116,7 +116,8 @@ TEST_CASE("Sequential calls its modules in order; keys are numbers") {
   CHECK(values(body(x)) == values(rg::relu(fc(x)) * 2.0));
   CHECK(values(body.forward(x)) == values(body(x)));
   const rg::StateDict state = body.state_dict();
-  CHECK((state.size() == 3 && state.contains("0.weight") && state.contains("0.bias") && state.contains("3.w")));
+  CHECK(
+      (state.size() == 3 && state.contains("0.weight") && state.contains("0.bias") && state.contains("3.w")));
   CHECK(body.size() == 5);
   CHECK(body.ptr<nn::Linear>(0).get() == &fc);
   CHECK(body[1]->as<nn::ReLU>() != nullptr);
@@ -151,9 +152,11 @@ TEST_CASE("Sequential: names, a parent, nesting, texts, hooks on inner modules")
   net.body.ptr<nn::Sequential>(2)->push_back(Twice());
   CHECK(values(net.forward(rg::ones({1}))) == Values{8});
   CHECK(text_of(net) ==
-        "Net(\n  (body): Sequential(\n    (first): Scale()\n    (1): Twice()\n    (inner): Sequential(\n      (0): "
+        "Net(\n  (body): Sequential(\n    (first): Scale()\n    (1): Twice()\n    (inner): Sequential(\n     "
+        " (0): "
         "Twice()\n    )\n  )\n)");
-  net.body[1]->register_forward_hook([](nn::Module&, const Tensors&, const Tensor& out) { return out + 1.0; });
+  net.body[1]->register_forward_hook(
+      [](nn::Module&, const Tensors&, const Tensor& out) { return out + 1.0; });
   CHECK(values(net.forward(rg::ones({1}))) == Values{10});
 }
 
@@ -176,14 +179,14 @@ TEST_CASE("Sequential: several inputs to the first, other results between and at
   CHECK(category([&] { from(x); }) == Category::bad_argument);
 }
 
-TEST_CASE("Sequential trains in compiled steps as eagerly, and is cloned") {
-  rg::manual_seed(1);
-  nn::Sequential eager;
-  eager.emplace_back<nn::Linear>(3, 4);
-  eager.emplace_back<nn::ReLU>();
-  eager.emplace_back<nn::Linear>(4, 1);
-  const std::unique_ptr<nn::Module> clone = eager.clone();
-  nn::Sequential& recorded = *clone->as<nn::Sequential>();
+TEST_CASE("Sequential trains in compiled steps as eagerly") {
+  nn::Sequential eager, recorded;
+  for (nn::Sequential* net : {&eager, &recorded}) {
+    rg::manual_seed(1);
+    net->emplace_back<nn::Linear>(3, 4);
+    net->emplace_back<nn::ReLU>();
+    net->emplace_back<nn::Linear>(4, 1);
+  }
   const auto step = [](nn::Sequential& net, const Tensor& x) {
     const Tensor loss = rg::mean(rg::square(net(x)));
     loss.backward();
@@ -196,6 +199,18 @@ TEST_CASE("Sequential trains in compiled steps as eagerly, and is cloned") {
     for (size_t p = 0; p < 4; ++p)
       CHECK(values(eager.parameters()[p].grad()) == values(recorded.parameters()[p].grad()));
   }
+}
+
+TEST_CASE("clone of a Sequential has the same module twice where the original has") {
+  nn::Sequential body;
+  const auto twice = std::make_shared<Scale>(nullptr, "", 3.0);
+  body.push_back("a", twice), body.push_back("b", twice), body.emplace_back<Scale>(2.0);
+  const std::unique_ptr<nn::Module> clone = body.clone();
+  nn::Sequential& copy = *clone->as<nn::Sequential>();
+  CHECK(copy.named_children().keys() == Names{"a", "b", "2"});
+  CHECK((copy[0] == copy[1] && copy[0] != body[0]));
+  twice->w.detach().fill_(0.0);
+  CHECK(values(copy(rg::ones({1}))) == Values{18});
 }
 
 TEST_CASE("ModuleDict") {

@@ -1,5 +1,5 @@
-// Hooks of modules: what they see and replace, their order, removal; in backwards, the gradients of inputs and results; in
-// recorded functions, that a change of hooks is noticed and that a run does what eager code does.
+// Hooks of modules: what they see and replace, their order, removal; in backwards, the gradients of inputs and results;
+// in recorded functions, that a change of hooks is noticed and that a run does what eager code does.
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"
@@ -93,7 +93,8 @@ TEST_CASE("hooks see the tensors in lists, optionals and structs") {
 
 TEST_CASE("a hook that returns another number of tensors is an error that names the module") {
   Scale m;
-  auto handle = m.register_forward_pre_hook([](nn::Module&, const Tensors&) { return Tensors(2, rg::ones({})); });
+  auto handle =
+      m.register_forward_pre_hook([](nn::Module&, const Tensors&) { return Tensors(2, rg::ones({})); });
   std::string text;
   CHECK(rg::category_of([&] { m(number(1)); }, &text) == Category::hook_bad_result);
   CHECK_THAT(text, Catch::Contains("Scale"));
@@ -101,15 +102,17 @@ TEST_CASE("a hook that returns another number of tensors is an error that names 
   SumAndProduct two;
   two.register_forward_hook([](nn::Module&, const Tensors&, const Tensor&) {});
   CHECK(rg::category_of([&] { two(number(1), {number(2)}, 1); }) == Category::hook_bad_result);
-  CHECK(rg::category_of([&] { m.register_forward_hook(std::function<void(nn::Module&, Tensors, Tensors)>()); }) ==
-        Category::bad_argument);
+  CHECK(rg::category_of([&] {
+          m.register_forward_hook(std::function<void(nn::Module&, Tensors, Tensors)>());
+        }) == Category::bad_argument);
 }
 
 TEST_CASE("a hook may remove itself, and outlive its module's handle") {
   auto m = std::make_unique<Scale>();
   int calls = 0;
   nn::RemovableHandle handle;
-  handle = m->register_forward_hook([&](nn::Module&, const Tensors&, const Tensor&) { ++calls, handle.remove(); });
+  handle =
+      m->register_forward_hook([&](nn::Module&, const Tensors&, const Tensor&) { ++calls, handle.remove(); });
   (*m)(number(1));
   (*m)(number(1));
   CHECK(calls == 1);
@@ -121,12 +124,14 @@ TEST_CASE("a hook may remove itself, and outlive its module's handle") {
 TEST_CASE("full backward hooks: gradients of inputs and results, as PyTorch gives them") {
   Scale m;
   Tensors seen;
-  m.register_full_backward_pre_hook([](nn::Module&, const Tensors& grad_output) { return grad_output[0] * 2.0; });
-  m.register_full_backward_hook([&](nn::Module& module, const Tensors& grad_input, const Tensors& grad_output) {
-    CHECK(&module == &m);
-    seen = {grad_input.at(0), grad_output.at(0)};
-    return grad_input[0] + 1000.0;
-  });
+  m.register_full_backward_pre_hook(
+      [](nn::Module&, const Tensors& grad_output) { return grad_output[0] * 2.0; });
+  m.register_full_backward_hook(
+      [&](nn::Module& module, const Tensors& grad_input, const Tensors& grad_output) {
+        CHECK(&module == &m);
+        seen = {grad_input.at(0), grad_output.at(0)};
+        return grad_input[0] + 1000.0;
+      });
   const Tensor x = number(5, true);
   (m(x) * 7.0).backward();
   REQUIRE(seen.size() == 2);
@@ -158,7 +163,8 @@ TEST_CASE("a full backward hook without a gradient of an input sees those of res
 TEST_CASE("backward hooks of several inputs and results; undefined for one that requires no gradient") {
   SumAndProduct m;
   Tensors grads_in, grads_out;
-  m.register_full_backward_hook([&](nn::Module&, const Tensors& in, const Tensors& out) { grads_in = in, grads_out = out; });
+  m.register_full_backward_hook(
+      [&](nn::Module&, const Tensors& in, const Tensors& out) { grads_in = in, grads_out = out; });
   const Tensor a = number(2, true);
   const SumAndProduct::Output out = m(a, {number(3)}, 1.0);
   (out.sum * 10.0 + *out.product).backward();
@@ -182,6 +188,13 @@ TEST_CASE("a call keeps the backward hooks that it began with, and a shared modu
   }
   y.backward();
   CHECK(calls == 1);
+  {
+    const auto net = std::make_shared<Net>();  // shares its member, too
+    net->inner.register_full_backward_hook(count);
+    y = net->inner(x);
+  }
+  y.backward();
+  CHECK(calls == 2);
   {
     Scale m;
     m.register_full_backward_hook(count);
@@ -217,7 +230,8 @@ TEST_CASE("a recorded function notices added and removed hooks, and records what
   CHECK(f(x).to_vector() == std::vector<double>(3, 7));
   CHECK(f(x).to_vector() == std::vector<double>(3, 7));
   CHECK(f.stats().captures == 1);
-  auto handle = net.inner.register_forward_hook([](nn::Module&, const Tensors& in, const Tensor& out) { return out * in[0]; });
+  auto handle = net.inner.register_forward_hook(
+      [](nn::Module&, const Tensors& in, const Tensor& out) { return out * in[0]; });
   CHECK(f(x).to_vector() == std::vector<double>(3, 13));
   CHECK(f(rg::full({3}, 3.0)).to_vector() == std::vector<double>(3, 28));
   CHECK(f.stats().captures == 2);
@@ -226,15 +240,17 @@ TEST_CASE("a recorded function notices added and removed hooks, and records what
   CHECK(f(x).to_vector() == std::vector<double>(3, 7));
 }
 
-TEST_CASE("backward hooks in recorded steps: called in each run, with eager's gradients; traceable ones inlined") {
+TEST_CASE(
+    "backward hooks in recorded steps: called in each run, with eager's gradients; traceable ones inlined") {
   for (const bool traceable : {false, true}) {
     Scale eager, recorded;
     std::vector<double> seen[2];
     const auto set_up = [&](Scale& m, std::vector<double>& log) {
-      auto handle = m.register_full_backward_hook([&, traceable](nn::Module&, const Tensors& in, const Tensors& out) {
-        if (!traceable) log.push_back(value(rg::sum(in[0]))), log.push_back(value(rg::sum(out[0])));
-        return in[0] * 0.5;
-      });
+      auto handle =
+          m.register_full_backward_hook([&, traceable](nn::Module&, const Tensors& in, const Tensors& out) {
+            if (!traceable) log.push_back(value(rg::sum(in[0]))), log.push_back(value(rg::sum(out[0])));
+            return in[0] * 0.5;
+          });
       handle.set_traceable(traceable);
     };
     set_up(eager, seen[0]), set_up(recorded, seen[1]);
@@ -260,8 +276,9 @@ TEST_CASE("backward hooks in recorded steps: called in each run, with eager's gr
 TEST_CASE("backward hooks with captured backwards") {
   Scale m;
   std::vector<double> seen;
-  m.register_full_backward_hook(
-      [&](nn::Module&, const Tensors& in, const Tensors& out) { seen.push_back(value(in[0]) + 100 * value(out[0])); });
+  m.register_full_backward_hook([&](nn::Module&, const Tensors& in, const Tensors& out) {
+    seen.push_back(value(in[0]) + 100 * value(out[0]));
+  });
   auto backward = rg::compile_backward();
   const Tensor x = number(2, true);
   for (int i = 1; i <= 3; ++i) backward(m(x) * i);

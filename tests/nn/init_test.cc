@@ -1,5 +1,5 @@
-// Initial values (nn/init.h): bounds, deviations and structure of what each function writes, against PyTorch's formulas;
-// parameters as a vector. Random numbers are not PyTorch's.
+// Initial values (nn/init.h): bounds, deviations and structure of what each function writes, against PyTorch's
+// formulas; parameters as a vector. Random numbers are not PyTorch's.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -125,14 +125,16 @@ TEST_CASE("eye_ and dirac_") {
 
 TEST_CASE("orthogonal_: rows or columns are orthogonal and as long as the gain") {
   rg::manual_seed(4);
-  for (const rg::IntArray& shape : {rg::IntArray{5, 3}, rg::IntArray{3, 5}, rg::IntArray{3, 2, 4}, rg::IntArray{4, 4}}) {
+  for (const rg::IntArray& shape :
+       {rg::IntArray{5, 3}, rg::IntArray{3, 5}, rg::IntArray{3, 2, 4}, rg::IntArray{4, 4}}) {
     const Tensor w = init::orthogonal_(rg::empty(shape, {rg::kFloat64}), 2);
     const Tensor m = w.reshape({shape[0], -1});
     const Tensor product = m.size(0) <= m.size(1) ? rg::matmul(m, m.t()) : rg::matmul(m.t(), m);
     const Tensor wanted = 4.0 * rg::eye(product.size(0), rg::Dim(product.size(0)), {rg::kFloat64});
     CHECK(rg::amax(rg::abs(product - wanted)).item<double>() < 1e-12);
   }
-  CHECK(moments(init::orthogonal_(rg::empty({8, 8}, {rg::kBFloat16}))).deviation == Approx(1 / std::sqrt(8.0)).epsilon(0.05));
+  CHECK(moments(init::orthogonal_(rg::empty({8, 8}, {rg::kBFloat16}))).deviation ==
+        Approx(1 / std::sqrt(8.0)).epsilon(0.05));
   CHECK(category([] { init::orthogonal_(rg::ones({3})); }) == Category::bad_dim);
 }
 
@@ -159,7 +161,8 @@ TEST_CASE("parameters as a vector") {
   CHECK(b.weight.is_leaf());
   CHECK(category([&] { rg::nn::utils::vector_to_parameters(rg::ones({8}), b.parameters()); }) ==
         Category::shape_mismatch);
-  CHECK(category([&] { rg::nn::utils::vector_to_parameters(rg::ones({9, 1}), b.parameters()); }) ==
-        Category::shape_mismatch);
+  CHECK(category([&] {
+          rg::nn::utils::vector_to_parameters(rg::ones({9, 1}), b.parameters());
+        }) == Category::shape_mismatch);
   CHECK(rg::nn::utils::clip_grad_norm_(a.parameters(), 1e-3) > 1e-3);
 }

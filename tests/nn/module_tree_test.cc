@@ -1,5 +1,5 @@
-// The tree of modules, libtorch's way: registered modules, parameters and buffers, shared children, holders, the members
-// that list and visit, names and texts, clone. Declared members are in module_test.cc.
+// The tree of modules, libtorch's way: registered modules, parameters and buffers, shared children, holders, the
+// members that list and visit, names and texts, clone. Declared members are in module_test.cc.
 #include <catch2/catch.hpp>
 
 #include <sstream>
@@ -117,10 +117,14 @@ TEST_CASE("functional_call refuses a tensor of which the module's code has a han
   Outer m;
   std::string text;
   const Tensor x = rg::ones({1, 2});
-  CHECK(rg::category_of([&] { nn::functional_call(m, {{"first.w", rg::ones({2})}}, x); }, &text) ==
-        Category::bad_argument);
+  CHECK(rg::category_of(
+            [&] {
+              nn::functional_call(m, {{"first.w", rg::ones({2})}}, x);
+            },
+            &text) == Category::bad_argument);
   CHECK_THAT(text, Catch::Contains("first.w") && Catch::Contains("nn::Parameter"));
-  CHECK(values(nn::functional_call(m, {{"declared.weight", rg::ones({2, 2})}}, x)) == std::vector<double>{12, 12});
+  CHECK(values(nn::functional_call(m, {{"declared.weight", rg::ones({2, 2})}}, x)) ==
+        std::vector<double>{12, 12});
   CHECK(category([&] { nn::functional_call(m, m.parameters(), x); }) == Category::bad_argument);
 }
 
@@ -131,7 +135,8 @@ TEST_CASE("registered children: shared, replaced, removed; names once; no cycles
   CHECK(m.parameters(false).empty());
   CHECK(category([&] { m.register_module("first", std::make_shared<Inner>()); }) == Category::bad_argument);
   CHECK(category([&] { m.register_module("none", std::shared_ptr<Inner>()); }) == Category::bad_argument);
-  CHECK(category([&] { m.register_module("none", nn::ModuleHolder<Inner>(nullptr)); }) == Category::bad_argument);
+  CHECK(category([&] { m.register_module("none", nn::ModuleHolder<Inner>(nullptr)); }) ==
+        Category::bad_argument);
 
   m.second = m.replace_module("second", std::make_shared<Inner>(5.0));
   CHECK(values(m.named_parameters()["second.w"]) == std::vector<double>{5, 5});
@@ -215,8 +220,11 @@ TEST_CASE("apply visits every module once, parents first") {
   CHECK(names == Names{"", "declared", "first", "second"});
   int inner = 0;
   m.apply([&](nn::Module& module) { inner += module.as<Inner>() != nullptr; });
-  m.apply([&](const std::shared_ptr<nn::Module>& module) { inner += module->as<nn::ModuleHolder<Inner>>() != nullptr; });
-  static_cast<const Outer&>(m).apply([&](const nn::Module& module) { inner += module.as<Inner>() != nullptr; });
+  m.apply([&](const std::shared_ptr<nn::Module>& module) {
+    inner += module->as<nn::ModuleHolder<Inner>>() != nullptr;
+  });
+  static_cast<const Outer&>(m).apply(
+      [&](const nn::Module& module) { inner += module.as<Inner>() != nullptr; });
   CHECK(inner == 6);
 }
 
@@ -283,7 +291,9 @@ TEST_CASE("clone copies values, modes and ties, and draws nothing") {
   CHECK(category([&] { m.clone(); }) == Category::unsupported);
 }
 
-TEST_CASE("a module of registered members is copied like libtorch's, sharing them; one of declared members is not") {
+TEST_CASE(
+    "a module of registered members is copied like libtorch's, sharing them; one of declared members is "
+    "not") {
   Inner a(2.0);
   const Inner b = a;
   CHECK(b.parameters()[0].is_same(a.w));

@@ -1,5 +1,5 @@
-// Parametrizations: keys, values and gradients as PyTorch's (numbers of torch 2.15, float64), what a parameter is between
-// calls, removal, and the same in compiled steps and captured backwards as eagerly.
+// Parametrizations: keys, values and gradients as PyTorch's (numbers of torch 2.15, float64), what a parameter is
+// between calls, removal, and the same in compiled steps and captured backwards as eagerly.
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"
@@ -94,8 +94,8 @@ TEST_CASE("spectral_norm: PyTorch's keys, power iteration in training only, grad
   u.copy_(rg::tensor({0.6, 0.8}, {rg::kFloat64}));
   v.copy_(rg::tensor({1.0, 0, 0}, {rg::kFloat64}));
   const Tensor x = matrix({1, -2, 0.5}, 3), original = layer.parameters()[0];
-  const Values grads[] = {{-0.17553871439006566, 0.09884039444850254, -0.05067567567567566, -0.5941837107377645,
-                           0.43165631848064284, -0.18581081081081077},
+  const Values grads[] = {{-0.17553871439006566, 0.09884039444850254, -0.05067567567567566,
+                           -0.5941837107377645, 0.43165631848064284, -0.18581081081081077},
                           {-0.1923243216107921, 0.06951572639899234, -0.0587946212612152, -0.5758231943848631,
                            0.43845084017122865, -0.20334295506612748}};
   for (const Values& grad : grads) {
@@ -122,8 +122,8 @@ TEST_CASE("spectral_norm: two calls before a backward, transposed convolutions, 
   const rg::StateDict state = up.state_dict();
   CHECK(state.at("parametrizations.weight.0._u").sizes() == rg::IntArray{3});
   CHECK(state.at("parametrizations.weight.0._v").sizes() == rg::IntArray{8});
-  const Tensor largest = rg::linalg::svdvals(
-      parametrize::value(up, "weight").detach().transpose(0, 1).reshape({3, 8}));
+  const Tensor largest =
+      rg::linalg::svdvals(parametrize::value(up, "weight").detach().transpose(0, 1).reshape({3, 8}));
   CHECK(largest.to_vector()[0] == Approx(1).epsilon(0.02));
 
   nn::LayerNorm norm(nullptr, "", {4});
@@ -164,6 +164,7 @@ TEST_CASE("a state is loaded, removal makes a parameter again, and errors") {
   nn::Module root;
   root.register_parameter("w", rg::ones({2, 2}));
   CHECK(refused([&] { weight_norm(root, "w"); }));
+  CHECK(refused([&] { parametrize::register_parametrization(a, "weight", nullptr); }));
 }
 
 TEST_CASE("a parametrization of a user") {
@@ -183,7 +184,8 @@ TEST_CASE("a parametrization of a user") {
   CHECK(layer.weight.defined());
   parametrize::register_parametrization(layer, "weight", std::make_shared<Symmetric>());
   check_near(layer(matrix({1, 0}, 2)), {1, 2});
-  check_near(nn::functional_call(layer, {{"parametrizations.weight.original", matrix({5, 6, 7, 8}, 2)}}, matrix({1, 0}, 2)),
+  check_near(nn::functional_call(layer, {{"parametrizations.weight.original", matrix({5, 6, 7, 8}, 2)}},
+                                 matrix({1, 0}, 2)),
              {5, 6});
 }
 
