@@ -83,4 +83,8 @@ decltype(auto) functional_call(M& module, const ParameterValues& values, Inputs&
 }
 
 }  // namespace retrograd::nn
+
+namespace retrograd::inline v0::func {
+using nn::functional_call;
+}
 #pragma GCC visibility pop
