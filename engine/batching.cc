@@ -46,12 +46,24 @@ void note_base(const Call& call, TensorImpl& result) {
 
 }  // namespace
 
-bool requires_grad_outside(const TensorImpl& cell) {
+namespace {
+
+template <class Test>
+bool any_outside(const TensorImpl& cell, const Test& test) {
   for (const TensorImpl* x = &cell; is_batched(*x);) {
     x = x->meta->batched.value.get();
-    if (x->requires_grad) return true;
+    if (test(*x)) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool requires_grad_outside(const TensorImpl& cell) {
+  return any_outside(cell, [](const TensorImpl& x) { return x.requires_grad; });
+}
+bool has_tangent_outside(const TensorImpl& cell) {
+  return any_outside(cell, [](const TensorImpl& x) { return x.meta && !x.meta->tangents.empty(); });
 }
 
 // ---- values -------------------------------------------------------------------------------------------------------
@@ -118,7 +130,7 @@ Batching::Below::Below(const Batching& of) : scope_(of.below()), log_(of.log_) {
 
 void Batching::Rules::emit(const Call& call, Tensor* results) {
   const OpInfo& op = *call.op;
-  if (op.run_on_host && (op.is(Trait::bookkeeping) || op.is(Trait::host))) return run_user_code(call, results);
+  if (op.run_on_host && op.is(Trait::effect)) return run_user_code(call, results);
   check_operands(call, false);
   TensorType types[kMaxOutputs];
   {
@@ -149,7 +161,10 @@ void Batching::Rules::run_user_code(const Call& call, Tensor* results) {
   const bool is_function = !call.op->is(Trait::bookkeeping);
   if (is_symbolic() && (is_function || call.op == &ops::hook || call.op == &ops::pack))
     refuse_recording(call.op->name, "code of the user runs inside of vmap", call.where);
-  if (is_function && GradMode::is_enabled() && std::ranges::any_of(call.operands, [](const TensorImpl* x) { return x && requires_grad_outside(*x); }))
+  const auto is_differentiated = [](const TensorImpl* x) {
+    return x && ((GradMode::is_enabled() && requires_grad_outside(*x)) || has_tangent_outside(*x));
+  };
+  if (is_function && std::ranges::any_of(call.operands, is_differentiated))
     fail_call(call, Category::unsupported,
               "vmap: a user-defined function is differentiated outside of vmap. Hint: differentiate inside, "
               "vmap(grad(f)), or write it as a function of tensors");

@@ -155,8 +155,13 @@ class BatchContext {
 
 /// Whether vmap shows the value without its batch dim.
 inline bool is_batched(const TensorImpl& cell) { return cell.graph == kBatchedGraph; }
-/// Whether a tensor that such a value stands for, at any level, requires a gradient: outside of vmap.
+/// Whether a tensor that such a value stands for, at any level, requires a gradient, or carries a tangent: outside of
+/// vmap.
 bool requires_grad_outside(const TensorImpl& cell);
+bool has_tangent_outside(const TensorImpl& cell);
+
+/// What code of the user runs into that is one call for those around it: eager execution, of the samples of a vmap.
+inline Emitter& plain_emitter() { return Batching::innermost() ? *Batching::innermost() : eager_emitter(); }
 
 }  // namespace retrograd
 #pragma GCC visibility pop
