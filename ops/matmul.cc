@@ -211,8 +211,8 @@ void Linear::jvp(TangentContext& c) {
 namespace {
 
 // A new dim of size 1 at the end, and before the last one.
-Tensor as_column(const Tensor& x, SourceLocation where) { return unsqueeze(Operand(x, where), -1); }
-Tensor as_row(const Tensor& x, SourceLocation where) { return unsqueeze(Operand(x, where), -2); }
+Tensor column_of(const Tensor& x, SourceLocation where) { return unsqueeze(Operand(x, where), -1); }
+Tensor row_of(const Tensor& x, SourceLocation where) { return unsqueeze(Operand(x, where), -2); }
 
 // (batch, m, k) times (k, n) or (batch, k, n): one product of matrices where all samples have the same right side.
 Tensor products(const Tensor& a, const Tensor& b, SourceLocation where) {
@@ -229,13 +229,13 @@ void Mv::batch(BatchContext& c) {
   const SourceLocation where = c.where();
   if (!c.is_batched(0))  // the vectors are the rows of one matrix
     return c.give(0, mm(Operand(c.value(1), where), Operand(retrograd::transpose(Operand(c.value(0), where), 0, 1), where)));
-  c.give(0, squeeze(Operand(products(c.value(0), as_column(c.value(1), where), where), where), -1));
+  c.give(0, squeeze(Operand(products(c.value(0), column_of(c.value(1), where), where), where), -1));
 }
 
 void Dot::batch(BatchContext& c) {
   const SourceLocation where = c.where();
   if (c.is_batched(0) && c.is_batched(1)) {
-    const Tensor sums = bmm(Operand(as_row(c.value(0), where), where), Operand(as_column(c.value(1), where), where));
+    const Tensor sums = bmm(Operand(row_of(c.value(0), where), where), Operand(column_of(c.value(1), where), where));
     return c.give(0, reshape_to(Operand(sums, where), {c.size()}));
   }
   const int many = c.is_batched(0) ? 0 : 1;
@@ -268,7 +268,7 @@ void Linear::batch(BatchContext& c) {
   const Tensor weight = retrograd::transpose(Operand(c.value(1), where), 1, 2);
   const Tensor result =
       c.has_operand(2)
-          ? baddbmm(Operand(expand_to(Operand(as_row(c.all(2), where), where), {c.size(), rows, out}), where), x, weight)
+          ? baddbmm(Operand(expand_to(Operand(row_of(c.all(2), where), where), {c.size(), rows, out}), where), x, weight)
           : bmm(Operand(x, where), Operand(weight, where));
   c.give(0, reshape_to(Operand(result, where), shape));
 }
@@ -300,7 +300,7 @@ namespace {
 Tensor tall_product(const Tensor& a, const Tensor& b, SourceLocation where) {
   const Shape &left = a.impl().shape(), &right = b.impl().shape();
   const bool vector = right.rank() == 1;
-  const Tensor rows = ops::as_row(a, where);
+  const Tensor rows = ops::as_rows(a, where);
   Shape shape = left;
   if (vector)
     shape.erase(left.rank() - 1);

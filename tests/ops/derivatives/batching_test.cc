@@ -154,13 +154,14 @@ void check_dims(const Function& f, const Tensors& operands, const Dims& dims) {
   }
 }
 
+// as_strided reads memory beside a sample, which a loop over entries of a batch shows in another way.
+bool is_of_memory(const Row& row) { return row.name.starts_with("as_strided"); }
+
 void check_case(const Row& row, const Tensors& operands) {
   const Function f = seeded(row.f);
-  Dims all(operands.size(), 0), last(operands.size(), -1);
-  check_dims(f, operands, all);
-  for (const Tensor& t : operands)
-    if (t.dim() > 6) return;  // two more dims do not fit
-  check_dims(f, operands, last);
+  check_dims(f, operands, Dims(operands.size(), 0));
+  if (is_of_memory(row)) return;
+  check_dims(f, operands, Dims(operands.size(), -1));
   for (size_t i = 0; operands.size() > 1 && i < operands.size(); ++i) {
     Dims one(operands.size());
     one[i] = 0;
@@ -168,9 +169,19 @@ void check_case(const Row& row, const Tensors& operands) {
   }
 }
 
+/// Rows that vmap refuses for some operands, as PyTorch does: they read values, write a batched value into another, or
+/// are functions of the user that are differentiated outside.
+const std::set<std::string_view> kRefused{"in place",         "in place through views", "as_strided in place",
+                                          "masked_scatter",   "masked_select",          "repeat_interleave by numbers",
+                                          "an opaque function", "a traceable function"};
+/// A place in memory that is counted from the first sample: in a loop, another one.
+const std::set<std::string_view> kNotComparable{"as_strided from an offset", "as_strided_scatter"};
+
 TEST_CASE("vmap of every op is a loop over the samples") {
   for (const Family& family : kFamilies) SECTION(std::string(family.name)) {
-      for (const Row& row : family.rows())
+      for (const Row& row : family.rows()) {
+        if (kNotComparable.contains(row.name)) continue;
+        bool is_refused = false;
         for (size_t i = 0; i < row.cases.size(); ++i) {
           std::string inputs;
           for (const Tensor& t : row.cases[i]) inputs += " " + rg::describe(t);
@@ -178,10 +189,21 @@ TEST_CASE("vmap of every op is a loop over the samples") {
           try {
             check_case(row, row.cases[i]);
           } catch (const rg::Exception& e) {
-            FAIL_CHECK(e.what());
+            if (std::string_view(e.what()).find("vmap: ") == std::string_view::npos) FAIL_CHECK(e.what());
+            is_refused = true;
           }
         }
+        INFO(row.name);
+        CHECK(is_refused == kRefused.contains(row.name));
+      }
     }
+}
+
+TEST_CASE("the ops that vmap calls once for each sample") {
+  std::set<std::string_view> names;
+  for (const rg::OpInfo* op : rg::ops::all_ops())
+    if (!op->batch && !op->is(rg::Trait::bookkeeping) && !op->is(rg::Trait::updates)) names.insert(op->name);
+  CHECK(names == std::set<std::string_view>{});
 }
 
 }  // namespace
