@@ -21,8 +21,8 @@ class CalledLike {
     return self().call(arguments_for<F>(std::move(first).take(), std::forward<Rest>(rest)...), where);
   }
   template <class First, class... Rest>
-  requires(std::is_void_v<typename ArgumentsOf<F>::Type> && !std::convertible_to<First, Tensor>)
-  auto operator()(First&& first, Rest&&... rest) const {
+  requires(std::is_void_v<typename ArgumentsOf<F>::Type> && !std::convertible_to<First, Tensor>) auto
+  operator()(First&& first, Rest&&... rest) const {
     return self().call(std::tuple<ArgumentOf<First>, ArgumentOf<Rest>...>(std::forward<First>(first),
                                                                           std::forward<Rest>(rest)...),
                        self().made_at());

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/batching.h"
 #include "engine/walk.h"
 #include "ops/creation.h"
 #include "ops/shape_ops.h"
@@ -42,12 +43,13 @@ bool has_outer_history(const Tensors& outputs, const Tensors& own) {
 
 Tensors or_zeros(Tensors tangents, const Tensors& outputs, SourceLocation where) {
   for (size_t i = 0; i < tangents.size(); ++i)
-    if (!tangents[i].defined() && outputs[i].defined()) tangents[i] = zeros_of(outputs[i].impl().type(), where);
+    if (!tangents[i].defined() && outputs[i].defined())
+      tangents[i] = zeros_of(outputs[i].impl().type(), where);
   return tangents;
 }
 
-Pullback::Pullback(std::string_view op, const autograd::VectorFunction& f, const Tensors& inputs, bool only_once,
-                   SourceLocation where)
+Pullback::Pullback(std::string_view op, const autograd::VectorFunction& f, const Tensors& inputs,
+                   bool only_once, SourceLocation where)
     : op_(op), where_(where), records_(GradMode::is_enabled()), only_once_(only_once) {
   const EnableGradGuard recording;
   inputs_ = fresh(inputs, where);
@@ -76,7 +78,8 @@ Tensors Pullback::operator()(const Tensors& cotangents) const {
     given.push_back(v);
   }
   if (!roots.empty())
-    return autograd::grad(roots, inputs_, given, !only_once_ || create_graph, create_graph, true, true, where_);
+    return autograd::grad(roots, inputs_, given, !only_once_ || create_graph, create_graph, true, true,
+                          where_);
   Tensors zeros;
   for (const Tensor& x : inputs_) zeros.push_back(zeros_of(x.impl().type(), where_));
   return zeros;
@@ -86,9 +89,10 @@ Tensors Pullback::of_scalar() const {
   const Tensor y = outputs_.size() == 1 ? outputs_[0] : Tensor();
   if (!y.defined() || y.dim() != 0)
     fail(Category::non_scalar_backward_without_cotangent, op_,
-         fmt::format("Expected f(*args) to return a scalar tensor, got {}. Maybe you wanted to use the vjp or jacrev "
-                     "APIs instead?",
-                     outputs_.size() == 1 ? describe(y) : fmt::format("{} tensors", outputs_.size())),
+         fmt::format(
+             "Expected f(*args) to return a scalar tensor, got {}. Maybe you wanted to use the vjp or jacrev "
+             "APIs instead?",
+             outputs_.size() == 1 ? describe(y) : fmt::format("{} tensors", outputs_.size())),
          where_);
   return (*this)({ones_of(y.impl().type(), where_)});
 }
@@ -98,7 +102,9 @@ namespace {
 Shape joined(const Shape& y, const Shape& x, SourceLocation where) {
   if (y.rank() + x.rank() > kMaxRank)
     fail(Category::bad_argument, "jacobian",
-         fmt::format("an output {} by an input {} has more than {} dims", to_string(y), to_string(x), kMaxRank), where);
+         fmt::format("an output {} by an input {} has more than {} dims", to_string(y), to_string(x),
+                     kMaxRank),
+         where);
   Shape shape = y;
   for (const Dim d : x) shape.push_back(d);
   return shape;
@@ -124,8 +130,8 @@ Tensor jacobian_by_rows(const std::function<Tensor(const Tensor&)>& f, const Ten
   return reshape_to(Operand(rows, where), joined(y.shape, x.impl().shape(), where));
 }
 
-Tensor jacobian_by_columns(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, std::string_view randomness,
-                           SourceLocation where) {
+Tensor jacobian_by_columns(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                           std::string_view randomness, SourceLocation where) {
   Shape y;
   const auto column = [&](const Tensor& t) {
     const auto [value, tangent] = jvp(f, x, t, where);

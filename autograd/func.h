@@ -7,11 +7,11 @@
 //   const auto [y, vjp_fn] = func::vjp(f, x);  vjp_fn(v)
 //   func::jvp(f, x, t), func::jacrev(f)(x), func::jacfwd(f)(x), func::hessian(f)(x)
 //
-// All compose with each other, with vmap and with compile(). PyTorch's argnums are template arguments, since the type of
-// the result depends on them. Arguments are tensors or structures of tensors (tracer/function/parts.h); the gradient of a
-// structure is a structure. nn::functional_call makes a function of a module's parameters.
-// Functions run in gradient mode. A result has a history where gradients are on and it depends on a tensor from outside
-// that requires a gradient: so derivatives can be differentiated again, and nothing is recorded where nobody can.
+// All compose with each other, with vmap and with compile(). PyTorch's argnums are template arguments, since the type
+// of the result depends on them. Arguments are tensors or structures of tensors (tracer/function/parts.h); the
+// gradient of a structure is a structure. nn::functional_call makes a function of a module's parameters. Functions run
+// in gradient mode. A result has a history where gradients are on and it depends on a tensor from outside that
+// requires a gradient: so derivatives can be differentiated again, and nothing is recorded where nobody can.
 // autograd/functional.h has the same derivatives of functions of lists, row by row, and products with Hessians.
 #pragma once
 
@@ -46,7 +46,8 @@ class Pullback {
            SourceLocation where);
   /// f(inputs).
   Tensors outputs() const;
-  /// The gradients of the inputs, zeros where they have none. A cotangent for each output, of its type; undefined: zero.
+  /// The gradients of the inputs, zeros where they have none. A cotangent for each output, of its type; undefined:
+  /// zero.
   Tensors operator()(const Tensors& cotangents) const;
   /// Of a single output without dims.
   Tensors of_scalar() const;
@@ -100,7 +101,8 @@ T with_tensors(T value, const Tensors& tensors) {
 
 /// `function` of the tensors in some of its arguments. `result` receives what it gives.
 template <size_t... at, class F, class Arguments, class Result>
-autograd::VectorFunction function_of(const F& function, const Arguments& arguments, std::optional<Result>& result) {
+autograd::VectorFunction function_of(const F& function, const Arguments& arguments,
+                                     std::optional<Result>& result) {
   return [&function, &arguments, &result](const Tensors& tensors) {
     Arguments given = arguments;
     replace_tensors<at...>(given, tensors);
@@ -109,7 +111,8 @@ autograd::VectorFunction function_of(const F& function, const Arguments& argumen
   };
 }
 template <class F, class Arguments>
-using ResultOf = std::remove_cvref_t<decltype(std::apply(std::declval<const F&>(), std::declval<Arguments&>()))>;
+using ResultOf =
+    std::remove_cvref_t<decltype(std::apply(std::declval<const F&>(), std::declval<Arguments&>()))>;
 
 template <bool has_value, class F, size_t... argnums>
 class Gradient : public CalledLike<Gradient<has_value, F, argnums...>, F> {
@@ -136,8 +139,8 @@ class Gradient : public CalledLike<Gradient<has_value, F, argnums...>, F> {
 };
 
 /// The Jacobian of one tensor by another, of f: x -> y; row by row of y, or column by column of x, all in one vmap.
-Tensor jacobian_by_rows(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, std::optional<int64_t> chunk_size,
-                        SourceLocation where);
+Tensor jacobian_by_rows(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                        std::optional<int64_t> chunk_size, SourceLocation where);
 Tensor jacobian_by_columns(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                            std::string_view randomness, SourceLocation where);
 
@@ -209,8 +212,9 @@ auto vjp(const F& function, const Primals&... primals) {
   using Arguments = decltype(arguments);
   return [&]<size_t... at>(std::index_sequence<at...>) {
     std::optional<detail::ResultOf<F, Arguments>> result;
-    auto pullback = std::make_shared<detail::Pullback>("vjp", detail::function_of<at...>(function, arguments, result),
-                                                       detail::tensors_of<at...>(arguments), false, SourceLocation());
+    auto pullback =
+        std::make_shared<detail::Pullback>("vjp", detail::function_of<at...>(function, arguments, result),
+                                           detail::tensors_of<at...>(arguments), false, SourceLocation());
     auto vjp_fn = [pullback, arguments](detail::ResultOf<F, Arguments> cotangent) {
       Arguments gradients = arguments;
       detail::replace_tensors<at...>(gradients, (*pullback)(detail::listed(cotangent)));
@@ -244,17 +248,19 @@ auto jvp(const F& function, const Tensor& primal, const Tensor& tangent,
 }
 
 /// The Jacobian of a function that returns a tensor, by arguments that are tensors: the result's dims followed by the
-/// argument's, at most 8 together. jacrev: a backward for each element of the result, at most chunk_size at once; jacfwd:
-/// forward mode for each element of the argument. torch.func.jacrev, torch.func.jacfwd.
+/// argument's, at most 8 together. jacrev: a backward for each element of the result, at most chunk_size at once;
+/// jacfwd: forward mode for each element of the argument. torch.func.jacrev, torch.func.jacfwd.
 template <size_t... argnums, class F>
-auto jacrev(F function, std::optional<int64_t> chunk_size = {}, SourceLocation where = SourceLocation::current()) {
+auto jacrev(F function, std::optional<int64_t> chunk_size = {},
+            SourceLocation where = SourceLocation::current()) {
   if constexpr (sizeof...(argnums) == 0)
     return detail::Jacobian<true, F, 0>(std::move(function), chunk_size, "error", where);
   else
     return detail::Jacobian<true, F, argnums...>(std::move(function), chunk_size, "error", where);
 }
 template <size_t... argnums, class F>
-auto jacfwd(F function, std::string_view randomness = "error", SourceLocation where = SourceLocation::current()) {
+auto jacfwd(F function, std::string_view randomness = "error",
+            SourceLocation where = SourceLocation::current()) {
   if constexpr (sizeof...(argnums) == 0)
     return detail::Jacobian<false, F, 0>(std::move(function), std::nullopt, randomness, where);
   else

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/batching.h"
 #include "ops/batching.h"
 #include "ops/join.h"
 #include "ops/shape_ops.h"
@@ -21,12 +22,14 @@ Dims dims_of(const Tensors& arguments, const std::vector<size_t>& tensors, const
              SourceLocation where) {
   if (arguments.empty())
     fail(Category::bad_argument, "vmap",
-         "vmap(f)(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function "
+         "vmap(f)(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
+         "function "
          "with no inputs. The latter is unsupported.",
          where);
   if (!in_dims.is_one() && in_dims.size() != tensors.size())
     fail(Category::bad_argument, "vmap",
-         fmt::format("vmap(f, in_dims, ...)(<inputs>): in_dims is not compatible with the structure of inputs. in_dims "
+         fmt::format("vmap(f, in_dims, ...)(<inputs>): in_dims is not compatible with the structure of "
+                     "inputs. in_dims "
                      "has {} elements but there are {} arguments",
                      in_dims.size(), tensors.size()),
          where);
@@ -40,7 +43,8 @@ Dims dims_of(const Tensors& arguments, const std::vector<size_t>& tensors, const
         const int64_t rank = x.dim();
         if (*dim < -rank || *dim >= rank)
           fail(Category::bad_dim, "vmap",
-               fmt::format("vmap(f, in_dims, ...)(<inputs>): Got in_dim={0} for some input, but that input is a Tensor "
+               fmt::format("vmap(f, in_dims, ...)(<inputs>): Got in_dim={0} for some input, but that input "
+                           "is a Tensor "
                            "of dimensionality {1} so expected in_dim to satisfy -{1} <= in_dim < {1}.",
                            *dim, rank),
                where);
@@ -66,7 +70,8 @@ Dim batch_size(const Tensors& arguments, const Dims& dims, SourceLocation where)
   if (!size) fail(Category::bad_argument, "vmap", "vmap: Expected at least one Tensor to vmap over", where);
   if (differ)
     fail(Category::shape_mismatch, "vmap",
-         fmt::format("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes [{}] for the "
+         fmt::format("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+                     "[{}] for the "
                      "mapped dimension",
                      fmt::join(sizes, ", ")),
          where);
@@ -115,7 +120,8 @@ Tensor placed(const MappedResult& result, std::optional<int64_t> dim, Dim size, 
   const int rank = all.impl().rank();
   if (*dim < -rank || *dim >= rank)
     fail(Category::bad_dim, "vmap",
-         fmt::format("out_dim {} is not one of the {} dims of a result with its batch dim", *dim, rank), where);
+         fmt::format("out_dim {} is not one of the {} dims of a result with its batch dim", *dim, rank),
+         where);
   const int to = static_cast<int>(*dim < 0 ? *dim + rank : *dim);
   return to ? ops::move_dim(all, 0, to, where) : all;
 }
@@ -130,7 +136,8 @@ CallOutcome run_samples(const FunctionBody& body, const Tensors& arguments, cons
   const BatchDims& out_dims = mapping.out_dims;
   if (!out_dims.is_one() && out_dims.size() != mapped.results.size())
     fail(Category::bad_argument, "vmap",
-         fmt::format("vmap(f, ..., out_dims): out_dims is not compatible with the structure of outputs. out_dims has {} "
+         fmt::format("vmap(f, ..., out_dims): out_dims is not compatible with the structure of outputs. "
+                     "out_dims has {} "
                      "elements but the result has {} tensors",
                      out_dims.size(), mapped.results.size()),
          where);
@@ -147,7 +154,8 @@ Randomness randomness_of(std::string_view name, SourceLocation where) {
   if (name == "same") return Randomness::same;
   if (name == "different") return Randomness::different;
   fail(Category::bad_argument, "vmap",
-       fmt::format("Only allowed values for randomness are 'error', 'different', or 'same'. Got {}", name), where);
+       fmt::format("Only allowed values for randomness are 'error', 'different', or 'same'. Got {}", name),
+       where);
 }
 
 CallOutcome run_mapped(const FunctionBody& body, const Tensors& arguments, const std::vector<size_t>& tensors,
@@ -157,8 +165,8 @@ CallOutcome run_mapped(const FunctionBody& body, const Tensors& arguments, const
   if (!mapping.chunk_size) return run_samples(body, arguments, dims, size, mapping, where);
   const int64_t samples = size.value(), chunk = *mapping.chunk_size;
   if (chunk < 1)
-    fail(Category::bad_argument, "vmap", fmt::format("vmap: chunk_size should be None or greater than 0. (got {})", chunk),
-         where);
+    fail(Category::bad_argument, "vmap",
+         fmt::format("vmap: chunk_size should be None or greater than 0. (got {})", chunk), where);
   std::vector<Tensors> parts;  // of each result
   CallOutcome outcome;
   for (int64_t begin = 0; begin < std::max<int64_t>(samples, 1); begin += chunk) {

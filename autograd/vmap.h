@@ -6,12 +6,12 @@
 //   rg::vmap(f, {0, 1}, 0, "different")(xs, w)  // dim 1 of w is the batch; each sample has random numbers of its own
 //
 // The function is called once, on tensors that have the type of one sample. Each operation is one operation on all
-// samples (engine/batching.h); of an op that has no such rule, one for each sample, which is reported once. vmap composes
-// with itself, with gradients on either side (vmap(func::grad(f)), or a backward from its result), forward mode, hooks
-// and compile(). Arguments and results are tensors, or structures of tensors, as compile() takes them
-// (tracer/function/parts.h).
-// What PyTorch refuses is refused: reading values, branches that depend on them, writes of a batched value into a tensor
-// that is not batched, random numbers unless `randomness` allows them. docs/vmap.md has more.
+// samples (engine/batching.h); of an op that has no such rule, one for each sample, which is reported once. vmap
+// composes with itself, with gradients on either side (vmap(func::grad(f)), or a backward from its result), forward
+// mode, hooks and compile(). Arguments and results are tensors, or structures of tensors, as compile() takes them
+// (tracer/function/parts.h). What PyTorch refuses is refused: reading values, branches that depend on them, writes of
+// a batched value into a tensor that is not batched, random numbers unless `randomness` allows them. docs/vmap.md has
+// more.
 #pragma once
 
 #include <initializer_list>
@@ -21,10 +21,11 @@
 #include <vector>
 
 #include "autograd/called_like.h"
-#include "engine/batching.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
+
+enum class Randomness : uint8_t;
 
 /// Batch dims: one for all, or one for each argument (of vmap's in_dims) or each tensor of the result (of out_dims).
 /// Negative ones count from the back; nullopt: not batched.
@@ -91,7 +92,8 @@ auto call_mapped(F& function, Arguments arguments, const Mapping& mapping, Sourc
 template <class F>
 class Mapped : public detail::CalledLike<Mapped<F>, F> {
  public:
-  Mapped(F function, detail::Mapping mapping) : function_(std::move(function)), mapping_(std::move(mapping)) {}
+  Mapped(F function, detail::Mapping mapping)
+      : function_(std::move(function)), mapping_(std::move(mapping)) {}
 
   /// For CalledLike.
   template <class Arguments>
@@ -105,15 +107,17 @@ class Mapped : public detail::CalledLike<Mapped<F>, F> {
   detail::Mapping mapping_;
 };
 
-/// `function` over the batch dim of its arguments. in_dims: a dim, or one for each argument, which counts for all tensors
-/// of a structure. out_dims: where the batch dim is in each tensor of the result; a result that depends on no batched
-/// value is repeated. randomness: "error" refuses random numbers inside, "same" gives all samples the same ones,
-/// "different" each its own. chunk_size: at most so many samples at once. torch.vmap.
+/// `function` over the batch dim of its arguments. in_dims: a dim, or one for each argument, which counts for all
+/// tensors of a structure. out_dims: where the batch dim is in each tensor of the result; a result that depends on no
+/// batched value is repeated. randomness: "error" refuses random numbers inside, "same" gives all samples the same
+/// ones, "different" each its own. chunk_size: at most so many samples at once. torch.vmap.
 template <class F>
-Mapped<F> vmap(F function, BatchDims in_dims = 0, BatchDims out_dims = 0, std::string_view randomness = "error",
-               std::optional<int64_t> chunk_size = {}, SourceLocation where = SourceLocation::current()) {
-  return {std::move(function),
-          {std::move(in_dims), std::move(out_dims), detail::randomness_of(randomness, where), chunk_size, where}};
+Mapped<F> vmap(F function, BatchDims in_dims = 0, BatchDims out_dims = 0,
+               std::string_view randomness = "error", std::optional<int64_t> chunk_size = {},
+               SourceLocation where = SourceLocation::current()) {
+  return {
+      std::move(function),
+      {std::move(in_dims), std::move(out_dims), detail::randomness_of(randomness, where), chunk_size, where}};
 }
 
 }  // namespace retrograd

@@ -118,7 +118,8 @@ void Batching::emit(const Call& call, Tensor* results) {
     return x && is_batched(*x) && x->meta->batched.level == level_;
   };
   const bool unpacks = call.op == &ops::unpack && !is_symbolic();  // what a pair of inside has packed
-  if (unpacks || std::ranges::any_of(call.operands, is_ours) || draws_differ(call)) return taper_.emit(call, results);
+  if (unpacks || std::ranges::any_of(call.operands, is_ours) || draws_differ(call))
+    return taper_.emit(call, results);
   const Below below(*this);
   PassThrough::below().emit(call, results);
 }
@@ -156,7 +157,8 @@ void Batching::Rules::emit(const Call& call, Tensor* results) {
 void Batching::Rules::run_user_code(const Call& call, Tensor* results) {
   if (call.op == &ops::accumulate_grad && !is_batched(*call.attrs_as<AccumulateGradAttrs>().leaf))
     fail_call(call, Category::unsupported,
-              "vmap: the gradient of each sample is accumulated into one leaf from outside. Hint: autograd::grad, or "
+              "vmap: the gradient of each sample is accumulated into one leaf from outside. Hint: "
+              "autograd::grad, or "
               "func::grad of a function of that tensor");
   const bool is_function = !call.op->is(Trait::bookkeeping);
   if (is_symbolic() && (is_function || call.op == &ops::hook || call.op == &ops::pack))
@@ -176,8 +178,9 @@ void Batching::Rules::run_user_code(const Call& call, Tensor* results) {
 bool Batching::draws_differ(const Call& call) const {
   if (drawn_.empty() || !call.op->is(Trait::random)) return false;
   const DrawPlace place = place_of(call);
-  return std::ranges::any_of(
-      drawn_, [&](const DrawPlace& d) { return is_same(d.seed, place.seed) && is_same(d.offset, place.offset); });
+  return std::ranges::any_of(drawn_, [&](const DrawPlace& d) {
+    return is_same(d.seed, place.seed) && is_same(d.offset, place.offset);
+  });
 }
 
 uint64_t Batching::positions_to_draw(std::string_view op, SourceLocation where) {
@@ -185,7 +188,8 @@ uint64_t Batching::positions_to_draw(std::string_view op, SourceLocation where) 
   for (const Batching* b = innermost_; b; b = b->outer_) {
     if (b->randomness_ == Randomness::error)
       fail(Category::unsupported, op,
-           "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+           "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+           "'different' "
            "randomness flags on vmap or perform the randomness operation out of vmap",
            where);
     if (b->randomness_ == Randomness::different) positions *= Dim(std::max<int64_t>(b->size_.hint(), 1));

@@ -12,8 +12,8 @@
 //                outside of vmap), and the results become cells of this level
 //
 // Dual over Batching is vmap(jvp), Batching over Dual jvp(vmap); Batching over Batching is vmap of vmap; a
-// FunctionRecorder below records the calls on whole batches. A rule checks nothing: the type rule of the op has seen the
-// operands of one sample before. An op without a rule runs once for each sample, which is noted (looped_ops).
+// FunctionRecorder below records the calls on whole batches. A rule checks nothing: the type rule of the op has seen
+// the operands of one sample before. An op without a rule runs once for each sample, which is noted (looped_ops).
 // Limits: one dim of kMaxRank is the batch dim. User code of hooks and functions runs on values of one sample; a
 // recorded function that does so runs eagerly.
 #pragma once

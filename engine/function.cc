@@ -315,7 +315,8 @@ Tensors FunctionCall::apply(const Of& function, const std::vector<const Tensor*>
 // A tensor that forward writes to gets its new value from the node.
 Tensors FunctionCall::apply_recorded(const Of& function, const std::vector<const Tensor*>& arguments,
                                      const ForwardOf& forward) {
-  if (std::ranges::any_of(arguments, [](const Tensor* a) { return a && a->defined() && is_batched(a->impl()); }))
+  if (std::ranges::any_of(arguments,
+                          [](const Tensor* a) { return a && a->defined() && is_batched(a->impl()); }))
     refuse_recording(function.op->name, "code of the user runs inside of vmap", function.where);
   Observer& observer = *Observer::current();
   std::vector<TensorType> types;

@@ -177,7 +177,8 @@ void check_view(const TensorImpl& self, std::string_view name, SourceLocation wh
 
 void check_self(const TensorImpl& self, std::string_view name, SourceLocation where) {
   const Emitter::Values values = Emitter::current().values();
-  if (values == Emitter::Values::of_backward || (self.graph && !is_batched(self) && values == Emitter::Values::computed))
+  if (values == Emitter::Values::of_backward ||
+      (self.graph && !is_batched(self) && values == Emitter::Values::computed))
     refuse(Category::unsupported, name, "a recorded backward cannot write in place", self, where);
   const TensorImpl* base = self.base.get();
   if (GradMode::is_enabled() && (self.requires_grad || (base && base->requires_grad))) {
@@ -256,13 +257,15 @@ class OperandCheck final : public PassThrough {
 void check_result(const TensorImpl& self, const Tensor& result, std::string_view name, SourceLocation where) {
   if (is_batched(result.impl()) &&
       (!is_batched(self) || self.meta->batched.level < result.impl().meta->batched.level))
-    fail(Category::unsupported, name,
-         fmt::format("vmap: {}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
-                     "that has more elements than `self`. This happened due to `other` being vmapped over but `self` "
-                     "not being vmapped over. Hint: use the function that gives a new tensor, or make self of a "
-                     "batched tensor (new_zeros, zeros_like)",
-                     name),
-         where);
+    fail(
+        Category::unsupported, name,
+        fmt::format(
+            "vmap: {}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
+            "that has more elements than `self`. This happened due to `other` being vmapped over but `self` "
+            "not being vmapped over. Hint: use the function that gives a new tensor, or make self of a "
+            "batched tensor (new_zeros, zeros_like)",
+            name),
+        where);
   const ScalarType from = result.dtype(), to = self.dtype();
   if (type_category(from) > type_category(to))
     refuse(Category::dtype_mismatch, name,

@@ -95,11 +95,13 @@ void note_loop(const OpInfo& op) {
   LoopedOps& looped = detail::never_destroyed<LoopedOps>();
   const std::lock_guard lock(looped.mutex);
   if (!looped.names.emplace(op.name).second) return;
-  std::fputs(fmt::format("[retrograd] vmap: there is a performance drop because {} has no batching rule: it is called "
-                         "once for each sample\n",
-                         op.name)
-                 .c_str(),
-             stderr);
+  std::fputs(
+      fmt::format(
+          "[retrograd] vmap: there is a performance drop because {} has no batching rule: it is called "
+          "once for each sample\n",
+          op.name)
+          .c_str(),
+      stderr);
 }
 
 // One call for each sample. `differs`: each is a draw of its own.
@@ -170,7 +172,8 @@ void batch_dims(BatchContext& c) {
         if (is_one_of(name, {"size", "input_size"})) size.insert(0, c.size());
       });
   Tensors results = c.run(operands, attrs.get());
-  for (size_t i = 0; is_lifted && i < results.size(); ++i) results[i] = reshape_to(Operand(results[i], c.where()), {c.size()});
+  for (size_t i = 0; is_lifted && i < results.size(); ++i)
+    results[i] = reshape_to(Operand(results[i], c.where()), {c.size()});
   c.give(results);
 }
 

@@ -203,7 +203,8 @@ void batch_convolution(BatchContext& c, bool shares_input) {
   }
   const bool is_shared = shares_input && !c.is_batched(0) && c.attrs<Attrs>().groups == 1;
   Attrs attrs = is_shared ? c.attrs<Attrs>() : grouped(c);
-  const Tensor bias = c.has_operand(2) ? reshape_to(Operand(c.all(2), where), {c.size() * c.shape(2)[0]}) : Tensor();
+  const Tensor bias =
+      c.has_operand(2) ? reshape_to(Operand(c.all(2), where), {c.size() * c.shape(2)[0]}) : Tensor();
   const Tensor operands[] = {is_shared ? c.value(0) : fold_second(c.all(0), where), fold(c.value(1), where),
                              bias};
   c.give(0, unfold_second(c.run(operands, &attrs)[0], c.size(), c.out_type().shape[1], where));
@@ -218,7 +219,8 @@ void ConvolutionWeight::batch(BatchContext& c) {
   const SourceLocation where = c.where();
   const bool is_shared = !c.is_batched(0) && c.attrs<Attrs>().groups == 1;
   Attrs attrs = is_shared ? c.attrs<Attrs>() : grouped(c);
-  const Tensor operands[] = {is_shared ? c.value(0) : fold_second(c.all(0), where), fold_second(c.all(1), where)};
+  const Tensor operands[] = {is_shared ? c.value(0) : fold_second(c.all(0), where),
+                             fold_second(c.all(1), where)};
   c.give(0, unfold_first(c.run(operands, &attrs)[0], c.size(), c.out_type().shape[0], where));
 }
 

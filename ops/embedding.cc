@@ -147,7 +147,8 @@ void EmbeddingBackward::batch(BatchContext& c) {
   const Attrs& a = c.attrs<Attrs>();
   if (skips_padding(a.embedding) || a.embedding.scale_grad_by_freq) return batch_by_loop(c);
   const Tensor entries = reshape_to(Operand(c.all(1), where), {c.size(), c.shape(0).numel(), width});
-  const Tensor zeros = zeros_of({c.out_type().dtype, c.out_type().device, c.with_batch(c.out_type().shape)}, where);
+  const Tensor zeros =
+      zeros_of({c.out_type().dtype, c.out_type().device, c.with_batch(c.out_type().shape)}, where);
   c.give(0, scatter_add(Operand(zeros, where), 1, row_index(c, width), entries));
 }
 

@@ -272,7 +272,8 @@ void IndexSelectBackward::batch(BatchContext& c) {
 void IndexAdd::batch(BatchContext& c) {
   if (batch_by_one_index(c, c.attrs<Attrs>())) return;
   const int64_t dim = c.attrs<Attrs>().dim + 1;
-  c.give(0, scatter_add(at(c.all(0), c.where()), dim, spread_index(c, c.with_batch(c.shape(2)), dim), c.all(2)));
+  c.give(0,
+         scatter_add(at(c.all(0), c.where()), dim, spread_index(c, c.with_batch(c.shape(2)), dim), c.all(2)));
 }
 
 void IndexCopy::batch(BatchContext& c) {

@@ -228,14 +228,16 @@ void Mm::batch(BatchContext& c) { c.give(0, products(c.all(0), c.value(1), c.whe
 void Mv::batch(BatchContext& c) {
   const SourceLocation where = c.where();
   if (!c.is_batched(0))  // the vectors are the rows of one matrix
-    return c.give(0, mm(Operand(c.value(1), where), Operand(retrograd::transpose(Operand(c.value(0), where), 0, 1), where)));
+    return c.give(0, mm(Operand(c.value(1), where),
+                        Operand(retrograd::transpose(Operand(c.value(0), where), 0, 1), where)));
   c.give(0, squeeze(Operand(products(c.value(0), column_of(c.value(1), where), where), where), -1));
 }
 
 void Dot::batch(BatchContext& c) {
   const SourceLocation where = c.where();
   if (c.is_batched(0) && c.is_batched(1)) {
-    const Tensor sums = bmm(Operand(row_of(c.value(0), where), where), Operand(column_of(c.value(1), where), where));
+    const Tensor sums =
+        bmm(Operand(row_of(c.value(0), where), where), Operand(column_of(c.value(1), where), where));
     return c.give(0, reshape_to(Operand(sums, where), {c.size()}));
   }
   const int many = c.is_batched(0) ? 0 : 1;
@@ -261,14 +263,16 @@ void Linear::batch(BatchContext& c) {
     const bool has_biases = c.is_batched(2);
     const Tensor operands[] = {c.all(0), c.value(1), has_biases ? Tensor() : c.value(2)};
     const Tensor result = c.run(operands)[0];
-    return c.give(0, has_biases ? add(Operand(result, where), align(c.value(2), shape.rank(), where)) : result);
+    return c.give(0,
+                  has_biases ? add(Operand(result, where), align(c.value(2), shape.rank(), where)) : result);
   }
   const Dim in = c.shape(0).back(), out = shape.back(), rows = c.out_type().shape.numel() / out;
   const Tensor x = reshape_to(Operand(c.all(0), where), {c.size(), rows, in});
   const Tensor weight = retrograd::transpose(Operand(c.value(1), where), 1, 2);
   const Tensor result =
       c.has_operand(2)
-          ? baddbmm(Operand(expand_to(Operand(row_of(c.all(2), where), where), {c.size(), rows, out}), where), x, weight)
+          ? baddbmm(Operand(expand_to(Operand(row_of(c.all(2), where), where), {c.size(), rows, out}), where),
+                    x, weight)
           : bmm(Operand(x, where), Operand(weight, where));
   c.give(0, reshape_to(Operand(result, where), shape));
 }

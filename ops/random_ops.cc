@@ -32,7 +32,8 @@ Draw reserve_draw(std::string_view op, SourceLocation where) {
                             [positions](std::span<const Number> place, bool was_used) {
                               if (was_used) return;
                               default_generator().give_back(
-                                  {static_cast<uint64_t>(place[0].i), static_cast<uint64_t>(place[1].i)}, positions);
+                                  {static_cast<uint64_t>(place[0].i), static_cast<uint64_t>(place[1].i)},
+                                  positions);
                             }});
   Batching::note_draw({place[0], place[1]});
   return {place[0], place[1]};

@@ -203,13 +203,16 @@ void batch_sequences(BatchContext& c, std::string_view operand_roles, std::strin
     const char role = operand_roles[static_cast<size_t>(i)];
     if (role == 'w' && c.is_batched(i)) return batch_by_loop(c);
     const Tensor x = role == 'w' ? c.value(i) : c.all(i);
-    operands.push_back(role == 'w' || !x.defined() ? x : role == 'n' ? fold(x, c.where()) : fold_second(x, c.where()));
+    operands.push_back(role == 'w' || !x.defined() ? x
+                       : role == 'n'               ? fold(x, c.where())
+                                                   : fold_second(x, c.where()));
   }
   const Tensors results = c.run(operands);
   for (size_t i = 0; i < results.size(); ++i) {
     const Shape& sample = c.out_type(static_cast<int>(i)).shape;
-    c.give(static_cast<int>(i), result_roles[i] == 'n' ? unfold_first(results[i], c.size(), sample[0], c.where())
-                                                       : unfold_second(results[i], c.size(), sample[1], c.where()));
+    c.give(static_cast<int>(i), result_roles[i] == 'n'
+                                    ? unfold_first(results[i], c.size(), sample[0], c.where())
+                                    : unfold_second(results[i], c.size(), sample[1], c.where()));
   }
 }
 

@@ -49,7 +49,9 @@ TEST_CASE("grad of a structure is a structure") {
   struct Parameters {
     Tensor weight, bias;
   };
-  const auto f = [](const Parameters& p, const Tensor& x) { return rg::sum(rg::square(x * p.weight + p.bias)) * 3.0; };
+  const auto f = [](const Parameters& p, const Tensor& x) {
+    return rg::sum(rg::square(x * p.weight + p.bias)) * 3.0;
+  };
   const Parameters p{numbers({4}), numbers({4}, 2)};
   const Tensor x = numbers({4}, 3), e = x * p.weight + p.bias;
   const Parameters g = func::grad(f)(p, x);
@@ -152,7 +154,9 @@ TEST_CASE("an ensemble: a network's parameters are the batch") {
   const Tensor x = numbers({3, 2, 6, 6}).to(rg::kFloat32);
   Tensors parameters;
   for (const Tensor& p : net.parameters()) parameters.push_back(rg::stack({p.detach(), p.detach() * 0.5}));
-  const auto scores = [&](const Tensors& parameters, const Tensor& x) { return func::functional_call(net, parameters, x); };
+  const auto scores = [&](const Tensors& parameters, const Tensor& x) {
+    return func::functional_call(net, parameters, x);
+  };
   const Tensor each = rg::vmap(scores, {0, nullopt})(parameters, x);
   for (int64_t k = 0; k < 2; ++k) {
     Tensors own;

@@ -1,5 +1,5 @@
-// vmap: dims and structures, what it refuses, random numbers, writes in place, hooks, and the transforms around it. That
-// each op agrees with a loop is in tests/ops/derivatives/batching_test.cc.
+// vmap: dims and structures, what it refuses, random numbers, writes in place, hooks, and the transforms around it.
+// That each op agrees with a loop is in tests/ops/derivatives/batching_test.cc.
 #include <retrograd/retrograd.h>
 #include <catch2/catch.hpp>
 
@@ -74,7 +74,9 @@ struct Pair {
 };
 
 TEST_CASE("arguments and results are structures") {
-  const auto f = [](const std::vector<Tensor>& x, double factor) { return Pair{x[0] + x[1], {x[0] * factor}}; };
+  const auto f = [](const std::vector<Tensor>& x, double factor) {
+    return Pair{x[0] + x[1], {x[0] * factor}};
+  };
   const Tensor a = numbers({3, 2}), b = numbers({3, 2}, 2);
   const Pair got = rg::vmap(f)(std::vector<Tensor>{a, b}, 3.0);
   check_close(got.sum, a + b);
@@ -100,13 +102,22 @@ TEST_CASE("errors are PyTorch's") {
   const Tensor x = numbers({3, 4}), y = numbers({2, 4});
   check_error([&] { rg::vmap(dot)(x, y); }, rg::Category::shape_mismatch,
               "Expected all tensors to have the same size in the mapped dimension, got sizes [3, 2]");
-  check_error([&] { rg::vmap(dot, {nullopt, nullopt})(x, y); }, rg::Category::bad_argument,
-              "Expected at least one Tensor to vmap over");
-  check_error([&] { rg::vmap(dot, {0})(x, y); }, rg::Category::bad_argument, "in_dims is not compatible with the structure");
+  check_error(
+      [&] {
+        rg::vmap(dot, {nullopt, nullopt})(x, y);
+      },
+      rg::Category::bad_argument, "Expected at least one Tensor to vmap over");
+  check_error([&] { rg::vmap(dot, {0})(x, y); }, rg::Category::bad_argument,
+              "in_dims is not compatible with the structure");
   check_error([&] { rg::vmap(twice, 2)(x); }, rg::Category::bad_dim, "Got in_dim=2 for some input");
   check_error([&] { rg::vmap(twice, 0, 3)(x); }, rg::Category::bad_dim, "out_dim 3");
-  check_error([&] { rg::vmap(twice, 0, {0, 0})(x); }, rg::Category::bad_argument, "out_dims is not compatible");
-  check_error([&] { rg::vmap(twice, 0, 0, "any")(x); }, rg::Category::bad_argument, "Only allowed values for randomness");
+  check_error(
+      [&] {
+        rg::vmap(twice, 0, {0, 0})(x);
+      },
+      rg::Category::bad_argument, "out_dims is not compatible");
+  check_error([&] { rg::vmap(twice, 0, 0, "any")(x); }, rg::Category::bad_argument,
+              "Only allowed values for randomness");
   check_error([&] { rg::vmap(twice, 0, 0, "error", 0)(x); }, rg::Category::bad_argument, "chunk_size");
   const auto none = [](const std::vector<Tensor>&) { return rg::zeros({1}); };
   check_error([&] { rg::vmap(none)(std::vector<Tensor>{}); }, rg::Category::bad_argument, "got no inputs");
@@ -114,13 +125,18 @@ TEST_CASE("errors are PyTorch's") {
 
 TEST_CASE("type errors are about one sample") {
   const auto product = [](const Tensor& x) { return rg::mm(x, x); };
-  check_error([&] { rg::vmap(product)(numbers({5, 2, 3})); }, rg::Category::shape_mismatch, "f64[2,3], f64[2,3]");
+  check_error(
+      [&] {
+        rg::vmap(product)(numbers({5, 2, 3}));
+      },
+      rg::Category::shape_mismatch, "f64[2,3], f64[2,3]");
 }
 
 TEST_CASE("values cannot be read") {
   const Tensor x = numbers({3});
   const auto item = [](const Tensor& x) { return x * x.item<double>(); };
-  check_error([&] { rg::vmap(item)(x); }, rg::Category::bad_argument, "It looks like you're calling .item() on a Tensor");
+  check_error([&] { rg::vmap(item)(x); }, rg::Category::bad_argument,
+              "It looks like you're calling .item() on a Tensor");
   const auto data = [](const Tensor& x) { return x * *x.data_ptr<double>(); };
   check_error([&] { rg::vmap(data)(x); }, rg::Category::bad_argument, "vmap");
   std::string text;
@@ -158,7 +174,9 @@ TEST_CASE("dropout of a batch: one mask, or one for each sample, also in its gra
     int64_t equal = 0;
     for (int64_t k = 1; k < 8; ++k) equal += are_equal(y[k].detach(), y[0].detach());
     CHECK(equal == (std::string_view(randomness) == "same" ? 7 : 0));
-    const auto inside = [&](const Tensor& x) { return func::grad([&](const Tensor& x) { return rg::sum(drop(x)); })(x); };
+    const auto inside = [&](const Tensor& x) {
+      return func::grad([&](const Tensor& x) { return rg::sum(drop(x)); })(x);
+    };
     const Tensor g = rg::vmap(inside, 0, 0, randomness)(x.detach());
     CHECK(are_equal(g[0], g[1]) == (std::string_view(randomness) == "same"));
   }
@@ -254,10 +272,11 @@ TEST_CASE("hooks inside see one sample, hooks outside the batch") {
   x.register_hook(note);
   const auto loss = [&](const Tensor& x) {
     const Tensor y = x * 2.0;
-    if (y.requires_grad()) y.register_hook([&](const Tensor& g) {
-      seen.push_back(g.impl().shape());
-      return g * 3.0;
-    });
+    if (y.requires_grad())
+      y.register_hook([&](const Tensor& g) {
+        seen.push_back(g.impl().shape());
+        return g * 3.0;
+      });
     return rg::sum(y * y);
   };
   const Tensor inside = rg::vmap(func::grad(loss))(x.detach());

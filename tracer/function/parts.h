@@ -1,4 +1,5 @@
-// Parts of arguments and results of functions that are compiled or mapped (compile, vmap, func::grad): the tensors in a value, and what else it holds.
+// Parts of arguments and results of functions that are compiled or mapped (compile, vmap, func::grad): the tensors in a
+// value, and what else it holds.
 //
 // A value is a tensor; a number, an enumerator or a string; a Device; a std::optional, vector, array, pair, tuple or
 // map<string, ...> of values; or a struct of values: an aggregate with at most 8 members and no base class, or any
@@ -282,14 +283,15 @@ auto arguments_for(First first, Rest&&... rest) {
     return std::tuple<Tensor, ArgumentOf<Rest>...>(std::move(first), std::forward<Rest>(rest)...);
   else
     return [&]<size_t... I>(std::index_sequence<I...>) {
-      static_assert(sizeof...(Rest) < std::tuple_size_v<Known>, "more arguments than the function has parameters");
+      static_assert(sizeof...(Rest) < std::tuple_size_v<Known>,
+                    "more arguments than the function has parameters");
       return std::tuple<std::tuple_element_t<I, Known>...>(std::move(first), std::forward<Rest>(rest)...);
     }
   (std::make_index_sequence<1 + sizeof...(Rest)>());
 }
 
-/// Calls `function` with `arguments`, a tuple, through run(body, parts), which sees only tensors and calls the body with
-/// others in their place.
+/// Calls `function` with `arguments`, a tuple, through run(body, parts), which sees only tensors and calls the body
+/// with others in their place.
 template <class F, class Arguments, class Run>
 auto call_by_parts(F& function, Arguments arguments, const Run& run) {
   using Result = std::remove_cvref_t<decltype(std::apply(function, arguments))>;
