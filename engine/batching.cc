@@ -113,15 +113,18 @@ Batching& Batching::of(const TensorImpl& cell, std::string_view op, SourceLocati
 
 // ---- calls --------------------------------------------------------------------------------------------------------
 
-void Batching::emit(const Call& call, Tensor* results) {
+bool Batching::is_batched_call(const Call& call) const {
   const auto is_ours = [this](const TensorImpl* x) {
     return x && is_batched(*x) && x->meta->batched.level == level_;
   };
+  return std::ranges::any_of(call.operands, is_ours) || draws_differ(call);
+}
+
+void Batching::emit(const Call& call, Tensor* results) {
   const bool unpacks = call.op == &ops::unpack && !is_symbolic();  // what a pair of inside has packed
-  if (unpacks || std::ranges::any_of(call.operands, is_ours) || draws_differ(call))
-    return taper_.emit(call, results);
-  const Below below(*this);
-  PassThrough::below().emit(call, results);
+  if (unpacks || is_batched_call(call)) return taper_.emit(call, results);
+  const Below here(*this);
+  below().emit(call, results);
 }
 
 // What is opened inside of the function is about calls of one sample; what was open before, about those on batches.
@@ -132,6 +135,10 @@ Batching::Below::Below(const Batching& of) : scope_(of.below()), log_(of.log_) {
 void Batching::Rules::emit(const Call& call, Tensor* results) {
   const OpInfo& op = *call.op;
   if (op.run_on_host && op.is(Trait::effect)) return run_user_code(call, results);
+  if (!of_.is_batched_call(call)) {  // a cast that the Taper makes for autocast
+    const Below here(of_);
+    return below().emit(call, results);
+  }
   check_operands(call, false);
   TensorType types[kMaxOutputs];
   {
@@ -146,7 +153,7 @@ void Batching::Rules::emit(const Call& call, Tensor* results) {
   }
   BatchContext context(of_, call, {types, static_cast<size_t>(call.outputs)}, results);
   {
-    const Below below(of_);
+    const Below here(of_);
     const detail::AutocastOff no_casts;
     op.batch ? op.batch(context) : ops::batch_by_loop(context);
   }
@@ -158,8 +165,7 @@ void Batching::Rules::run_user_code(const Call& call, Tensor* results) {
   if (call.op == &ops::accumulate_grad && !is_batched(*call.attrs_as<AccumulateGradAttrs>().leaf))
     fail_call(call, Category::unsupported,
               "vmap: the gradient of each sample is accumulated into one leaf from outside. Hint: "
-              "autograd::grad, or "
-              "func::grad of a function of that tensor");
+              "autograd::grad, or func::grad of a function of that tensor");
   const bool is_function = !call.op->is(Trait::bookkeeping);
   if (is_symbolic() && (is_function || call.op == &ops::hook || call.op == &ops::pack))
     refuse_recording(call.op->name, "code of the user runs inside of vmap", call.where);
@@ -178,9 +184,10 @@ void Batching::Rules::run_user_code(const Call& call, Tensor* results) {
 bool Batching::draws_differ(const Call& call) const {
   if (drawn_.empty() || !call.op->is(Trait::random)) return false;
   const DrawPlace place = place_of(call);
-  return std::ranges::any_of(drawn_, [&](const DrawPlace& d) {
+  const auto is_here = [&](const DrawPlace& d) {
     return is_same(d.seed, place.seed) && is_same(d.offset, place.offset);
-  });
+  };
+  return std::any_of(drawn_.rbegin(), drawn_.rend(), is_here);  // usually one of the last
 }
 
 uint64_t Batching::positions_to_draw(std::string_view op, SourceLocation where) {
@@ -205,13 +212,13 @@ void Batching::note_draw(const DrawPlace& place) {
 // ---- writes in place ------------------------------------------------------------------------------------------------
 
 Tensor Batching::present_value(const TensorImpl& self) const {
-  const Below below(*this);
+  const Below here(*this);
   return one_of(basic::clone(all_of(self)));
 }
 
 void Batching::write(const TensorImpl& self, const Tensor& result, SourceLocation where) const {
   const Tensor value = all_of(result.impl());
-  const Below below(*this);
+  const Below here(*this);
   all_of(self).copy_(value.defined() ? value : result, where);
 }
 
@@ -245,9 +252,16 @@ Tensors BatchContext::run(std::span<const Tensor> operands, void* attrs) const {
   return results;
 }
 
+static bool is_batch_of(const Shape& all, Dim samples, const Shape& sample) {
+  if (all.rank() != sample.rank() + 1 || all[0].hint() != samples.hint()) return false;
+  for (int i = 0; i < sample.rank(); ++i)
+    if (all[i + 1].hint() != sample[i].hint()) return false;
+  return true;
+}
+
 void BatchContext::give(int i, const Tensor& all) {
   const TensorType& type = out_type(i);
-  RG_ASSERT(all.dtype() == type.dtype && all.impl().shape().hints() == with_batch(type.shape).hints());
+  RG_ASSERT(all.dtype() == type.dtype && is_batch_of(all.impl().shape(), size(), type.shape));
   results_[i] = batching_.one_of(all);
 }
 

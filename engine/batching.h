@@ -90,6 +90,8 @@ class Batching final : public PassThrough {
     Batching& of_;
   };
 
+  bool is_batched_call(const Call& call) const;
+
   const uint64_t level_;
   const Dim size_;
   const Randomness randomness_;

@@ -333,6 +333,37 @@ TEST_CASE("compiled: the recording has the operations on batches") {
   CHECK(compiled.stats().eager == 0);
 }
 
+TEST_CASE("compiled for batches of any size") {
+  rg::CompileOptions options;
+  options.dynamic = rg::DynamicSizes::always;
+  const Tensor w = numbers({2, 4}, 2);
+  const auto f = [&](const Tensor& x) {
+    return rg::vmap([&](const Tensor& x) { return rg::softmax(rg::linear(x, w), -1) * rg::sum(x); })(x);
+  };
+  const auto compiled = rg::compile(f, options);
+  for (const int64_t samples : {3, 5, 7}) {
+    const Tensor x = numbers({samples, 6, 4});
+    check_close(compiled(x), f(x));
+  }
+  CHECK(compiled.stats().captures == 1);
+}
+
+TEST_CASE("autocast inside and outside") {
+  const Tensor x = numbers({3, 2, 4}).to(rg::kFloat32);
+  const Tensor w = numbers({5, 4}, 2).to(rg::kFloat32).requires_grad_();
+  const auto f = [&](const Tensor& x) { return rg::linear(x, w); };
+  const auto inside = [&](const Tensor& x) {
+    const rg::autocast guard(rg::kBFloat16);
+    return f(x);
+  };
+  const Tensor a = rg::vmap(inside)(x);
+  const rg::autocast guard(rg::kBFloat16);
+  const Tensor b = rg::vmap(f)(x), want = f(x);
+  CHECK(a.dtype() == rg::kBFloat16);
+  check_close(a, want);
+  check_close(b, want);
+}
+
 TEST_CASE("a compiled function inside of vmap runs as it is") {
   const auto compiled = rg::compile([](const Tensor& x) { return rg::sin(x) * x; });
   const Tensor x = numbers({3, 4});
