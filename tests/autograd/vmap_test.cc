@@ -3,7 +3,6 @@
 #include <retrograd/retrograd.h>
 #include <catch2/catch.hpp>
 
-#include "ops/batching.h"
 #include "tests/errors.h"
 
 namespace rg = retrograd;
