@@ -370,6 +370,30 @@ TEST_CASE("a compiled function inside of vmap runs as it is") {
   CHECK(compiled.stats().eager == 1);
 }
 
+TEST_CASE("a checkpoint around vmap; inside it is refused") {
+  const Tensor x = numbers({3, 4}).requires_grad_();
+  const auto f = [](const Tensor& x) { return rg::sum(rg::sin(x) * x); };
+  const auto around = [&](const Tensor& x) { return rg::vmap(f)(x); };
+  const Tensor got = ag::grad({rg::sum(rg::checkpoint(around, x))}, {x})[0];
+  check_close(got, rg::cos(x.detach()) * x.detach() + rg::sin(x.detach()));
+  const auto inside = [&](const Tensor& x) { return rg::checkpoint(f, x); };
+  check_error([&] { rg::vmap(func::grad(inside))(x.detach()); }, rg::Category::unsupported,
+              "cannot be inside of vmap");
+}
+
+TEST_CASE("vmap of vmap over different dims, and jvp on either side") {
+  const Tensor a = numbers({2, 3, 4}), b = numbers({5, 4}, 2);
+  const auto rows = [&](const Tensor& x) { return rg::vmap(dot, {nullopt, 0})(x, b); };  // [4] -> [5]
+  check_close(rg::vmap(rg::vmap(rows))(a), rg::matmul(a, b.t()));
+  check_close(rg::vmap(rg::vmap(rows, 1, 1), 0, 0)(a.transpose(1, 2)), rg::matmul(a, b.t()).transpose(1, 2));
+  const Tensor x = numbers({3, 4}, 3), t = numbers({3, 4}, 4);
+  const auto f = [](const Tensor& x) { return rg::sin(x) * rg::sum(x); };
+  const auto [y, outside] = func::jvp([&](const Tensor& x) { return rg::vmap(f)(x); }, x, t);
+  const auto tangent = [&](const Tensor& x, const Tensor& t) { return func::jvp(f, x, t).second; };
+  check_close(rg::vmap(tangent)(x, t), outside);
+  check_close(y, rg::sin(x) * rg::sum(x, 1, true));
+}
+
 TEST_CASE("a user-defined function: gradients inside, refused outside") {
   struct Cube : rg::Function<Cube> {
     static Tensor forward(rg::AutogradContext* ctx, const Tensor& x) {
