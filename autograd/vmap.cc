@@ -23,14 +23,12 @@ Dims dims_of(const Tensors& arguments, const std::vector<size_t>& tensors, const
   if (arguments.empty())
     fail(Category::bad_argument, "vmap",
          "vmap(f)(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
-         "function "
-         "with no inputs. The latter is unsupported.",
+         "function with no inputs. The latter is unsupported.",
          where);
   if (!in_dims.is_one() && in_dims.size() != tensors.size())
     fail(Category::bad_argument, "vmap",
          fmt::format("vmap(f, in_dims, ...)(<inputs>): in_dims is not compatible with the structure of "
-                     "inputs. in_dims "
-                     "has {} elements but there are {} arguments",
+                     "inputs. in_dims has {} elements but there are {} arguments",
                      in_dims.size(), tensors.size()),
          where);
   Dims dims;
@@ -71,8 +69,7 @@ Dim batch_size(const Tensors& arguments, const Dims& dims, SourceLocation where)
   if (differ)
     fail(Category::shape_mismatch, "vmap",
          fmt::format("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                     "[{}] for the "
-                     "mapped dimension",
+                     "[{}] for the mapped dimension",
                      fmt::join(sizes, ", ")),
          where);
   return *size;
@@ -137,8 +134,7 @@ CallOutcome run_samples(const FunctionBody& body, const Tensors& arguments, cons
   if (!out_dims.is_one() && out_dims.size() != mapped.results.size())
     fail(Category::bad_argument, "vmap",
          fmt::format("vmap(f, ..., out_dims): out_dims is not compatible with the structure of outputs. "
-                     "out_dims has {} "
-                     "elements but the result has {} tensors",
+                     "out_dims has {} elements but the result has {} tensors",
                      out_dims.size(), mapped.results.size()),
          where);
   CallOutcome outcome{{}, std::move(mapped.form)};

@@ -44,10 +44,6 @@ void note_base(const Call& call, TensorImpl& result) {
     result.need_meta().base_epoch = meta->epoch;
 }
 
-}  // namespace
-
-namespace {
-
 template <class Test>
 bool any_outside(const TensorImpl& cell, const Test& test) {
   for (const TensorImpl* x = &cell; is_batched(*x);) {
@@ -196,8 +192,7 @@ uint64_t Batching::positions_to_draw(std::string_view op, SourceLocation where) 
     if (b->randomness_ == Randomness::error)
       fail(Category::unsupported, op,
            "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
-           "'different' "
-           "randomness flags on vmap or perform the randomness operation out of vmap",
+           "'different' randomness flags on vmap or perform the randomness operation out of vmap",
            where);
     if (b->randomness_ == Randomness::different) positions *= Dim(std::max<int64_t>(b->size_.hint(), 1));
   }

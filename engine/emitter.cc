@@ -24,8 +24,7 @@ std::string_view no_data_text(const TensorImpl& value) {
                                    "for all samples of a batch at once. Hint: where() in place of a branch, "
                                    "or do this outside of vmap"
                                  : "a value of vmap has no data: it was made in the function of a vmap that "
-                                   "is over. Hint: return it "
-                                   "from the function";
+                                   "is over. Hint: return it from the function";
   return Emitter::current().is_symbolic()
              ? "a value of a recorded graph has no data. Hint: recorded code, a rule or a traceable hook may "
                "not read values"
