@@ -35,7 +35,8 @@ bool is_dense_without_overlap(const TensorImpl& x) {
 
 // A copy of `grad` in the layout that .grad must have.
 Tensor laid_out(const Tensor& grad, const TensorImpl& leaf) {
-  if (GradMode::is_enabled() || leaf.is_contiguous() || !is_dense_without_overlap(leaf)) return basic::clone(grad);
+  if (GradMode::is_enabled() || grad.impl().graph || leaf.is_contiguous() || !is_dense_without_overlap(leaf))
+    return basic::clone(grad);
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(leaf.dtype(), leaf.device(), leaf.shape());
   executor_of(leaf.device()).allocate(*cell);

@@ -15,6 +15,7 @@ Tensor cat(const Tensors& tensors, int64_t dim);
 Tensor clone(const Operand& x);
 /// `source` in the shape and dtype of self, as a write of it to self would give it.
 Tensor copy(const Operand& self, const Tensor& source);
+Tensor expand(const Operand& x, const Shape& shape);
 /// Whether all elements are finite.
 bool is_finite(const Tensor& x);
 Tensor ones(const TensorType& type, SourceLocation where);
@@ -31,6 +32,10 @@ const OpInfo& as_strided_scatter_op();
 }  // namespace basic
 
 namespace ops {
+/// Calls the op once for each sample.
+void batch_by_loop(BatchContext& c);
+/// The batching rule of ops that need operands of one shape (ops/batch_rules.h).
+void batch_leading(BatchContext& c);
 /// The type rule of elementwise ops (ops/elementwise.h).
 void infer_elementwise(const Call& call, TensorImpl* const* outputs);
 }  // namespace ops

@@ -131,6 +131,7 @@ constexpr OpInfo accumulate_info() {
   info.infer = infer_accumulate;
   info.vjp = accumulate_vjp;
   info.jvp = accumulate_jvp;
+  info.batch = ops::batch_leading;
   info.doc = "sum of two gradients of one value";
   return info;
 }

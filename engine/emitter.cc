@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/batching.h"
 #include "engine/region.h"
 #include "engine/runner.h"
-#include "engine/taper.h"
 
 namespace retrograd::inline v0 {
 
@@ -17,7 +17,14 @@ TensorType Emitter::type_of(const Record& record, int i) {
   return i < record.operands ? record.operand_type(i) : record.output_type(i - record.operands);
 }
 
-std::string_view no_data_text() {
+std::string_view no_data_text(const TensorImpl& value) {
+  if (is_batched(value))
+    return Batching::innermost() ? "vmap: It looks like you're calling .item() on a Tensor, or reading its "
+                                   "data in another way. It stands "
+                                   "for all samples of a batch at once. Hint: where() in place of a branch, "
+                                   "or do this outside of vmap"
+                                 : "a value of vmap has no data: it was made in the function of a vmap that "
+                                   "is over. Hint: return it from the function";
   return Emitter::current().is_symbolic()
              ? "a value of a recorded graph has no data. Hint: recorded code, a rule or a traceable hook may "
                "not read values"

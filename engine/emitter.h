@@ -89,8 +89,8 @@ class PassThrough : public Emitter {
   Emitter* below_;
 };
 
-/// Why a recorded value has no data, and what to do about it: while something is recorded, or after that.
-std::string_view no_data_text();
+/// Why a value of vmap or of a recording has no data, and what to do about it: in its function, or after that.
+std::string_view no_data_text(const TensorImpl& value);
 
 /// Taper over Runner on the CPU executor: what user code emits into by default.
 Emitter& eager_emitter();

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "engine/basic_ops.h"
+#include "engine/batching.h"
 #include "engine/bookkeeping.h"
 #include "engine/driver.h"
 #include "engine/inplace.h"
@@ -222,7 +223,7 @@ FunctionCall::Ran FunctionCall::run_forward(const Of& function, const std::vecto
     NoGradGuard no_grad;
     const detail::AutocastAs as_around_the_call(function.autocast);
     const Observer::Scope is_one_call(nullptr);
-    Emitter::Scope plain(emitter.is_symbolic() ? emitter : eager_emitter());
+    Emitter::Scope plain(emitter.is_symbolic() ? emitter : plain_emitter());
     ran.results = forward(&context);
   }
   for (const Tensor& d : context.dirty_) {
@@ -326,6 +327,9 @@ Tensors FunctionCall::apply(const Of& function, const std::vector<const Tensor*>
 // A tensor that forward writes to gets its new value from the node.
 Tensors FunctionCall::apply_recorded(const Of& function, const std::vector<const Tensor*>& arguments,
                                      const ForwardOf& forward) {
+  if (std::ranges::any_of(arguments,
+                          [](const Tensor* a) { return a && a->defined() && is_batched(a->impl()); }))
+    refuse_recording(function.op->name, "code of the user runs inside of vmap", function.where);
   Observer& observer = *Observer::current();
   std::vector<TensorType> types;
   for (const Tensor* a : arguments) types.push_back(type_of(a));

@@ -8,6 +8,7 @@
 
 #include "engine/autocast.h"
 #include "engine/basic_ops.h"
+#include "engine/batching.h"
 #include "engine/geometry.h"
 #include "engine/named_call.h"
 #include "engine/recording.h"
@@ -105,6 +106,12 @@ class StandIn {
     copy_tangents(self, *cell);
     tensor_ = Tensor(cell);
     if (!GradMode::is_enabled()) return;
+    if (is_batched(self)) {
+      tensor_ = Batching::of(self, "in-place write", {}).present_value(self);
+      link_like(self, tensor_.impl());
+      copy_tangents(self, tensor_.impl());
+      return;
+    }
     if (FunctionRecording* function = recorded_function()) {
       tensor_ = function->present_value(self);
       link_like(self, tensor_.impl());
@@ -179,7 +186,8 @@ void check_view(const TensorImpl& self, std::string_view name, SourceLocation wh
 
 void check_self(const TensorImpl& self, std::string_view name, SourceLocation where) {
   const Emitter::Values values = Emitter::current().values();
-  if (values == Emitter::Values::of_backward || (self.graph && values == Emitter::Values::computed))
+  if (values == Emitter::Values::of_backward ||
+      (self.graph && !is_batched(self) && values == Emitter::Values::computed))
     refuse(Category::unsupported, name, "a recorded backward cannot write in place", self, where);
   if (may_not_be_written(self))
     refuse(Category::bad_argument, name,
@@ -259,6 +267,17 @@ class OperandCheck final : public PassThrough {
 };
 
 void check_result(const TensorImpl& self, const Tensor& result, std::string_view name, SourceLocation where) {
+  if (is_batched(result.impl()) &&
+      (!is_batched(self) || self.meta->batched.level < result.impl().meta->batched.level))
+    fail(
+        Category::unsupported, name,
+        fmt::format(
+            "vmap: {}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
+            "that has more elements than `self`. This happened due to `other` being vmapped over but `self` "
+            "not being vmapped over. Hint: use the function that gives a new tensor, or make self of a "
+            "batched tensor (new_zeros, zeros_like)",
+            name),
+        where);
   const ScalarType from = result.dtype(), to = self.dtype();
   if (type_category(from) > type_category(to))
     refuse(Category::dtype_mismatch, name,
@@ -456,7 +475,9 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
     write_history_of_base(cell, result, recorded, where);
   else
     write_history(cell, result, recorded);
-  if (FunctionRecording* function = recorded_function())
+  if (is_batched(cell))
+    Batching::of(cell, name, where).write(cell, result, effective_location(where));
+  else if (FunctionRecording* function = recorded_function())
     function->write(cell, result, effective_location(where));
   else
     copy_memory(result.impl(), self, effective_location(where));

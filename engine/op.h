@@ -90,6 +90,7 @@ struct SaveSet {
   uint64_t results = 0;
 };
 
+class BatchContext;
 class RuleContext;
 class TangentContext;
 
@@ -113,6 +114,8 @@ struct OpInfo {
   SaveSet (*saves)(const Call&, uint64_t wants) = nullptr;
   void (*vjp)(RuleContext&) = nullptr;  // null: not differentiable
   void (*jvp)(TangentContext&) = nullptr;
+  /// The op on operands with a batch dim in front (engine/batching.h); null: once for each sample.
+  void (*batch)(BatchContext&) = nullptr;
   /// The backward of a record that is one opaque node, function_backward: operands are the gradients of the results,
   /// then the saved tensors.
   void (*host_backward)(Record& record, std::span<TensorImpl* const> operands, Tensor* results) = nullptr;

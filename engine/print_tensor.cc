@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/basic_ops.h"
+#include "engine/batching.h"
 #include "engine/runner.h"
 #include "engine/tensor.h"
 
@@ -78,6 +79,10 @@ class Printer {
 
 std::string to_string(const Tensor& tensor) {
   if (!tensor.defined()) return "tensor(undefined)";
+  if (is_batched(tensor.impl())) {
+    const BatchedValue& batched = tensor.impl().meta->batched;
+    return fmt::format("BatchedTensor(lvl={}, bdim=0, value=\n{})", batched.level, to_string(batched.value));
+  }
   if (tensor.impl().graph) return "tensor(recorded " + describe(tensor) + ")";
   const std::string text =
       is_floating(tensor.dtype()) ? Printer<double>(tensor).text(0, 0) : Printer<int64_t>(tensor).text(0, 0);

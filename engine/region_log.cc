@@ -7,6 +7,7 @@
 
 #include "engine/autocast.h"
 #include "engine/basic_ops.h"
+#include "engine/batching.h"
 #include "engine/bookkeeping.h"
 #include "engine/geometry.h"
 #include "engine/recording.h"
@@ -34,6 +35,9 @@ RegionLog::RegionLog(Region::Recompute how, bool early_stop, DecideSave decide, 
       early_stop_(early_stop),
       outer_pair_(default_saved_tensor_hooks()),
       decide_(std::move(decide)) {
+  if (Batching::innermost())
+    fail(Category::unsupported, "checkpoint",
+         "a part that is recomputed cannot be inside of vmap. Hint: put the vmap into that part", where);
   recompute_counters.regions.fetch_add(1, std::memory_order_relaxed);
   pair_.emplace(RefPtr<SavedTensorHooks>(region_.get()), where);
   innermost_ = this;

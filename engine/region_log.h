@@ -53,6 +53,16 @@ class RegionLog {
 
   static bool is_open() { return innermost_; }
   static RegionLog* innermost() { return innermost_; }
+  /// Calls of this thread go to another log, or to none, until this ends.
+  class Redirect {
+   public:
+    explicit Redirect(RegionLog* to) : before_(std::exchange(innermost_, to)) {}
+    ~Redirect() { innermost_ = before_; }
+    Redirect(const Redirect&) = delete;
+
+   private:
+    RegionLog* const before_;
+  };
   RegionLog* outer() const { return outer_; }
   const Region& region() const { return *region_; }
 

@@ -28,6 +28,18 @@ Device device_of(const Call& call, const TensorImpl* const* outputs) {
   return call.operands[0]->device();
 }
 
+void check_operands(const Call& call, bool with_data) {
+  const OpInfo& op = *call.op;
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    const TensorImpl* x = call.operands[i];
+    if (!x && op.arity > 0 && !(op.optional >> i & 1)) [[unlikely]]
+      fail_call(call, Category::bad_argument, fmt::format("operand {} is undefined", i));
+    if (with_data && x && x->graph) [[unlikely]]
+      fail_call(call, Category::bad_argument, no_data_text(*x));
+  }
+  check_devices(call);
+}
+
 void run_into(const Call& call, const Tensor& destination) {
   Executor& executor = executor_of(destination.device());
   const Kernel kernel = executor.find(call.op);
@@ -96,14 +108,7 @@ bool Runner::run_on_few(const Call& call, Tensor& result) {
 
 void Runner::run(const Call& call, Tensor* results) {
   const OpInfo& op = *call.op;
-  for (size_t i = 0; i < call.operands.size(); ++i) {
-    const TensorImpl* x = call.operands[i];
-    if (!x && op.arity > 0 && !(op.optional >> i & 1)) [[unlikely]]
-      fail_call(call, Category::bad_argument, fmt::format("operand {} is undefined", i));
-    if (x && x->graph) [[unlikely]]
-      fail_call(call, Category::bad_argument, no_data_text());
-  }
-  check_devices(call);
+  check_operands(call, true);
   TensorImpl* outputs[kMaxOutputs];
   const bool in_place = accumulate_in_place(call, results);
   for (int i = 0; i < call.outputs; ++i) {

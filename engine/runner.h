@@ -37,6 +37,10 @@ Device device_of(const Call& call, const TensorImpl* const* outputs);
 /// has the call's result type; its version is raised. Records nothing.
 void run_into(const Call& call, const Tensor& destination);
 
+/// Error(bad_argument) for a missing operand that the op needs, for one without data (if `with_data`), and for several
+/// devices.
+void check_operands(const Call& call, bool with_data);
+
 /// Makes `output` the view of `operand` that the layout() of a view op describes.
 void make_view(const Call& call, TensorImpl& operand, TensorImpl& output);
 

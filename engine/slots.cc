@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/autocast.h"
+#include "engine/batching.h"
 #include "engine/bookkeeping.h"
 #include "engine/hash.h"
 #include "engine/region.h"
@@ -85,7 +86,7 @@ void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<Save
       emitter.emit({&ops::pack, {&operand, 1}, &attrs, owner.where(), 0}, nullptr);
       if (!packed->payload.has_value()) return keep(slot, value);
     } else {
-      Emitter::Scope plainly(emitter.is_symbolic() ? emitter : eager_emitter());
+      Emitter::Scope plainly(emitter.is_symbolic() ? emitter : plain_emitter());
       packed->payload = hooks->pack(Tensor(plain));
     }
   }

@@ -80,6 +80,12 @@ struct Tangent {
   Tensor value;
 };
 
+/// What a cell of vmap stands for: a tensor with the batch dim of a level in front (engine/batching.h).
+struct BatchedValue {
+  uint64_t level = 0;
+  Tensor value;
+};
+
 /// The return value of a pack hook for a saved tensor. Tangents bypass the pair of hooks, as the gradient does.
 struct Packed {
   RefPtr<SavedTensorHooks> hooks;
@@ -352,6 +358,7 @@ struct AutogradMeta {
   RefPtr<GradBox> retained;                                             // of a non-leaf with retain_grad
   RefPtr<TensorImpl> stands_for;  // of an unpacked leaf: the leaf that receives the gradients
   std::vector<Tangent> tangents;
+  BatchedValue batched;
   uint32_t base_epoch = 0;  // of a view: the base's epoch when grad_fn was made
   uint32_t epoch = 0;       // of a base: raised when a write through a view gave it a new grad_fn
 

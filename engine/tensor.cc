@@ -81,7 +81,8 @@ Tensor Tensor::_base(SourceLocation where) const {
 void Tensor::print() const { std::cerr << '[' << describe(*this) << "]\n"; }
 
 void Tensor::check_has_data(std::string_view op, SourceLocation where) const {
-  if (impl(op, where).graph) fail(Category::bad_argument, op, no_data_text(), where);
+  if (const TensorImpl& self = impl(op, where); self.graph)
+    fail(Category::bad_argument, op, no_data_text(self), where);
   if (!detail::current_emitter) return;
   if (const FunctionRecording* function = innermost_recorded_function();
       function && function->writes_to(*impl().storage()))

@@ -57,6 +57,8 @@ void TensorImpl::alias(const TensorImpl& other) {
   storage_ = other.storage_;
   graph = other.graph;
   value_id = other.value_id;
+  if (graph == kBatchedGraph) [[unlikely]]
+    need_meta().batched = other.meta->batched;
 }
 
 AutogradMeta& TensorImpl::need_meta() {

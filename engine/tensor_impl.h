@@ -3,6 +3,7 @@
 // Emitters annotate cells instead of wrapping them (a wrapper per emitter would cost a cell each and need lift rules):
 //   Taper     grad_fn and output_nr: the tape record that made the value;
 //   Dual      a list of {level, tangent} in the AutogradMeta;
+//   Batching  the value with its batch dim in the AutogradMeta; graph is kBatchedGraph;
 //   Recorder  graph and value_id: the value is a name in a graph. It has no data. A value of a recorded function still
 //             has a storage without memory, which tells who shares it and how often it was written to.
 // Invariant: emit() returns a new cell, except for unpack, hook and in-place accumulation, whose results are never
@@ -19,6 +20,9 @@ namespace retrograd::inline v0 {
 struct Record;
 struct AutogradMeta;
 class Tensor;
+
+/// TensorImpl::graph of a value that vmap shows without its batch dim (engine/batching.h): nothing may read its data.
+inline constexpr uint64_t kBatchedGraph = ~uint64_t{0};
 
 class TensorImpl : public WeaklyCounted {
  public:

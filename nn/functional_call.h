@@ -81,4 +81,8 @@ auto functional_call(M& module, const ParameterValues& values, const Inputs&... 
 }
 
 }  // namespace retrograd::nn
+
+namespace retrograd::inline v0::func {
+using nn::functional_call;
+}
 #pragma GCC visibility pop

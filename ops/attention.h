@@ -47,6 +47,7 @@ struct Attention {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_leading;
 };
 
 /// Operands query, key, value, result, log sum exp, gradient of the result; gives the gradients of query, key
@@ -65,6 +66,7 @@ struct AttentionBackward {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_leading;
 };
 
 /// AttentionBackward, interleaved, for query, key and value of one shape (..., H, L, E), which come from one
@@ -83,6 +85,7 @@ struct AttentionBackwardJoined {
   static constexpr std::string_view no_derivative =
       "only passes make it, and a graph is not differentiated after passes";
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static constexpr auto batch = batch_leading;
 };
 
 using AttentionOps = OpList<Attention, AttentionBackward, AttentionBackwardJoined>;

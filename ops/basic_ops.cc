@@ -18,6 +18,7 @@ Tensor alias(const Operand& x) { return retrograd::alias(x); }
 Tensor cat(const Tensors& tensors, int64_t dim) { return retrograd::cat(tensors, dim); }
 Tensor clone(const Operand& x) { return retrograd::clone(x); }
 Tensor copy(const Operand& self, const Tensor& source) { return retrograd::copy(self, source); }
+Tensor expand(const Operand& x, const Shape& shape) { return expand_to(x, shape); }
 bool is_finite(const Tensor& x) { return count_nonzero(isfinite(x)).item<int64_t>() == x.numel(); }
 Tensor ones(const TensorType& type, SourceLocation where) { return ones_of(type, where); }
 Tensor to(const Operand& x, ScalarType dtype) { return retrograd::to(x, dtype); }

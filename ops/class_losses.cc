@@ -6,6 +6,7 @@
 
 #include "engine/autocast.h"
 #include "engine/named_call.h"
+#include "ops/batching.h"
 #include "ops/comparison.h"
 #include "ops/family_parts.h"
 #include "ops/loss_reduction.h"
@@ -159,6 +160,26 @@ void CrossEntropyBackward::jvp(TangentContext& c) {
     t = plus(t, wide.back(mul(turned, spread(weight, c.type(1).shape, a.dim))));
   }
   c.give(0, t);
+}
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+// A sample's statistics have a dim of two in front: before the batch dim, where the op has them.
+void CrossEntropy::batch(BatchContext& c) {
+  Attrs attrs = c.attrs<Attrs>();
+  ++attrs.dim;
+  const Tensor operands[] = {c.all(0), c.all(1)};
+  const Tensors results = c.run(operands, &attrs);
+  c.give(0, results[0]);
+  c.give(1, transpose(Operand(results[1], c.where()), 0, 1));
+}
+
+void CrossEntropyBackward::batch(BatchContext& c) {
+  Attrs attrs = c.attrs<Attrs>();
+  ++attrs.dim;
+  const Tensor stats = contiguous(Operand(transpose(Operand(c.all(3), c.where()), 0, 1), c.where()));
+  const Tensor operands[] = {c.all(0), c.all(1), c.all(2), stats};
+  c.give(c.run(operands, &attrs));
 }
 
 }  // namespace ops

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "ops/arithmetic.h"
 #include "ops/attributes.h"
+#include "ops/batching.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
@@ -171,6 +173,55 @@ Tensor ConvolutionWeight::transpose(RuleContext& c, int i, const Tensor& g) {
   const Tensor other = c.in(1 - i).tensor();
   return i == 0 ? convolve<ConvolutionTranspose>(other, g, {}, attrs, c.type(0).shape, c.where())
                 : convolve<Convolution>(other, g, {}, attrs, c.type(1).shape, c.where());
+}
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The groups of all samples are groups of one convolution.
+Attrs grouped(const BatchContext& c) {
+  Attrs attrs = c.attrs<Attrs>();
+  attrs.groups = Dim::checked_mul(attrs.groups, c.size().value());
+  return attrs;
+}
+
+// With one weight the samples are samples of one convolution; with one for each, they are groups of it. `shares_input`:
+// features of one input need no groups, where the weight's dim 0 is the features.
+void batch_convolution(BatchContext& c, bool shares_input) {
+  const SourceLocation where = c.where();
+  if (!c.is_batched(1)) {
+    const bool has_biases = c.is_batched(2);
+    const Tensor operands[] = {fold(c.all(0), where), c.value(1), has_biases ? Tensor() : c.value(2)};
+    Tensor result = unfold_first(c.run(operands)[0], c.size(), c.shape(0)[0], where);
+    if (has_biases) {
+      Shape column{c.size(), 1, c.shape(2)[0]};
+      column.resize(result.impl().rank());
+      result = add(Operand(result, where), reshape_to(Operand(c.value(2), where), column));
+    }
+    return c.give(0, result);
+  }
+  const bool is_shared = shares_input && !c.is_batched(0) && c.attrs<Attrs>().groups == 1;
+  Attrs attrs = is_shared ? c.attrs<Attrs>() : grouped(c);
+  const Tensor bias =
+      c.has_operand(2) ? reshape_to(Operand(c.all(2), where), {c.size() * c.shape(2)[0]}) : Tensor();
+  const Tensor operands[] = {is_shared ? c.value(0) : fold_second(c.all(0), where), fold(c.value(1), where),
+                             bias};
+  c.give(0, unfold_second(c.run(operands, &attrs)[0], c.size(), c.out_type().shape[1], where));
+}
+
+}  // namespace
+
+void Convolution::batch(BatchContext& c) { batch_convolution(c, true); }
+void ConvolutionTranspose::batch(BatchContext& c) { batch_convolution(c, false); }
+
+void ConvolutionWeight::batch(BatchContext& c) {
+  const SourceLocation where = c.where();
+  const bool is_shared = !c.is_batched(0) && c.attrs<Attrs>().groups == 1;
+  Attrs attrs = is_shared ? c.attrs<Attrs>() : grouped(c);
+  const Tensor operands[] = {is_shared ? c.value(0) : fold_second(c.all(0), where),
+                             fold_second(c.all(1), where)};
+  c.give(0, unfold_first(c.run(operands, &attrs)[0], c.size(), c.out_type().shape[0], where));
 }
 
 }  // namespace ops

@@ -56,6 +56,7 @@ struct Convolution : BiasedConvolution {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// g (n, k, small...), w (k, c / groups, kernel...) -> (n, c, size...).
@@ -70,6 +71,7 @@ struct ConvolutionTranspose : BiasedConvolution {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// x (n, c, large...), g (n, k, small...) -> (k, c / groups, size...).
@@ -86,6 +88,7 @@ struct ConvolutionWeight {
   static constexpr bool bilinear = true;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
+  static void batch(BatchContext& c);
 };
 
 using ConvolutionOps = OpList<Convolution, ConvolutionTranspose, ConvolutionWeight>;

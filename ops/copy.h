@@ -19,6 +19,7 @@ struct Copy {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_leading;
 };
 
 using CopyOps = OpList<Copy>;

@@ -23,6 +23,7 @@ struct CumExtreme {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_dims;
 };
 struct CumMax : CumExtreme {
   static constexpr std::string_view name = "cummax",
@@ -46,6 +47,7 @@ struct LogCumSumExp {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_dims;
 };
 
 using CumulativeOps = OpList<CumMax, CumMin, LogCumSumExp>;

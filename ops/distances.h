@@ -31,6 +31,7 @@ struct Cdist {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_leading;
 };
 
 /// (g [.., n, k], a, b): the gradient of a, [.., n, m]; that of b is the same with a and b exchanged and g transposed.
@@ -45,6 +46,7 @@ struct CdistBackward {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_leading;
 };
 
 using DistanceOps = OpList<Cdist, CdistBackward>;

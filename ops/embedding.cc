@@ -7,6 +7,7 @@
 
 #include "engine/named_call.h"
 #include "ops/attributes.h"
+#include "ops/batching.h"
 #include "ops/creation.h"
 #include "ops/embedding_parts.h"
 #include "ops/index_ops.h"
@@ -101,6 +102,54 @@ void EmbeddingAdd::jvp(TangentContext& c) {
     c.give(0, emit<EmbeddingAdd>({c.tangent(0).get(), index, c.tangent(2).get()}, attrs, c.where()));
   else
     c.give(0, emit<EmbeddingBackward>({index, c.tangent(2).get()}, {attrs, c.type(0).shape[0]}, c.where()));
+}
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The index of each sample as one of rows of a table of its own, (batch, entries, width).
+Tensor row_index(BatchContext& c, Dim width) {
+  const Tensor flat = reshape_to(Operand(c.all(0), c.where()), {c.size(), c.shape(0).numel(), 1});
+  return expand_to(Operand(flat, c.where()), {c.size(), c.shape(0).numel(), width});
+}
+
+bool skips_padding(const EmbeddingAttrs& a) { return a.padding_idx >= 0; }
+
+}  // namespace
+
+void Embedding::batch(BatchContext& c) {
+  const SourceLocation where = c.where();
+  if (!c.is_batched(1)) {
+    const Tensor operands[] = {c.value(0), c.value(1)};
+    return c.give(c.run(operands));
+  }
+  const Attrs& a = c.attrs<Attrs>();
+  if (a.without_padding && skips_padding(a)) return batch_by_loop(c);
+  const Tensor rows = gather(Operand(c.all(1), where), 1, row_index(c, c.shape(1)[1]));
+  c.give(0, reshape_to(Operand(rows, where), c.with_batch(c.out_type().shape)));
+}
+
+// One index for all samples: their gradients are columns of one table.
+void EmbeddingBackward::batch(BatchContext& c) {
+  const SourceLocation where = c.where();
+  const Shape& g = c.shape(1);
+  const Dim width = g.back();
+  if (!c.is_batched(0)) {
+    Shape wide = g;
+    wide[g.rank() - 1] = c.size() * width;
+    const Tensor columns = move_dim(c.value(1), 0, g.rank() - 1, where);
+    const Tensor operands[] = {c.value(0), reshape_to(Operand(columns, where), wide)};
+    const Tensor table = c.run(operands)[0];
+    const Tensor tables = reshape_to(Operand(table, where), {c.out_type().shape[0], c.size(), width});
+    return c.give(0, transpose(Operand(tables, where), 0, 1));
+  }
+  const Attrs& a = c.attrs<Attrs>();
+  if (skips_padding(a.embedding) || a.embedding.scale_grad_by_freq) return batch_by_loop(c);
+  const Tensor entries = reshape_to(Operand(c.all(1), where), {c.size(), c.shape(0).numel(), width});
+  const Tensor zeros =
+      zeros_of({c.out_type().dtype, c.out_type().device, c.with_batch(c.out_type().shape)}, where);
+  c.give(0, scatter_add(Operand(zeros, where), 1, row_index(c, width), entries));
 }
 
 }  // namespace ops

@@ -32,6 +32,7 @@ struct Embedding {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// (index, g): g added to rows of zeros, in order of position. As in PyTorch its own derivative omits the scaling by
@@ -57,6 +58,7 @@ struct EmbeddingBackward {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// (x, index, g): x + embedding_backward(index, g), with the same bits, but without the table of zeros. Passes make it

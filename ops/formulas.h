@@ -19,6 +19,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "ops/batch_rules.h"
 #include "ops/host_device.h"
 
 namespace retrograd::inline v0 {

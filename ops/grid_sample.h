@@ -44,6 +44,7 @@ struct GridSample {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_folded;
 };
 
 /// (g, grid) -> (batch, channels, size...).
@@ -67,6 +68,7 @@ struct GridSampleTranspose {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_folded;
 };
 
 /// (g, x, grid) -> the grid's shape.
@@ -84,6 +86,7 @@ struct GridSampleSlope {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_folded;
 };
 
 using GridSampleOps = OpList<GridSample, GridSampleTranspose, GridSampleSlope>;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/named_call.h"
+#include "ops/batching.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
 #include "ops/index_parts.h"
@@ -20,6 +21,12 @@ void IsIn::infer(const Call& call, TensorImpl* const* outputs) {
   if (is_float8(x.dtype())) fail_call(call, Category::dtype_mismatch, "8-bit floats are not ordered");
   if (sorted.rank() != 1) fail_call(call, Category::bad_dim, "the sorted values are not a vector");
   outputs[0]->set_type(kBool, x.device(), x.shape());
+}
+
+void IsIn::batch(BatchContext& c) {
+  if (c.is_batched(1)) return batch_by_loop(c);
+  const Tensor operands[] = {c.value(0), c.value(1)};
+  c.give(c.run(operands));
 }
 
 }  // namespace ops

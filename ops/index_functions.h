@@ -24,6 +24,7 @@ struct IsIn {
   static constexpr int8_t arity = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static void batch(BatchContext& c);
 };
 
 using IndexFunctionOps = OpList<IsIn>;

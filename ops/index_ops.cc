@@ -6,6 +6,7 @@
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
+#include "ops/batching.h"
 #include "ops/creation.h"
 #include "ops/index_parts.h"
 #include "ops/views.h"
@@ -225,6 +226,61 @@ void MaskedFill::vjp(RuleContext& c) {
 void MaskedFill::jvp(TangentContext& c) {
   const Tensor value = c.has_operand(2) ? c.tangent_or_zeros(2) : Tensor();
   c.give(0, filled(c.tangent_or_zeros(0), c.in(1).tensor(), value, c.where()));
+}
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// An index of one dim for each sample, as the index of a gather or scatter of this shape, whose dim `dim` is the
+// index's: repeated along the others.
+Tensor spread_index(BatchContext& c, const Shape& shape, int64_t dim) {
+  Shape column(IntArray(static_cast<size_t>(shape.rank()), 1));
+  column[0] = c.size();
+  column[static_cast<int>(dim)] = shape[static_cast<int>(dim)];
+  return expand_to(at(reshape_to(at(c.value(1), c.where()), column), c.where()), shape);
+}
+
+// With one index for all samples: the op itself along the next dim.
+template <class Attrs>
+bool batch_by_one_index(BatchContext& c, Attrs attrs) {
+  if (c.is_batched(1)) return false;
+  ++attrs.dim;
+  Tensors operands{c.all(0), c.value(1)};
+  if (c.operands() > 2) operands.push_back(c.all(2));
+  c.give(c.run(operands, &attrs));
+  return true;
+}
+
+}  // namespace
+
+void IndexSelect::batch(BatchContext& c) {
+  if (batch_by_one_index(c, c.attrs<Attrs>())) return;
+  const int64_t dim = c.attrs<Attrs>().dim + 1;
+  c.give(0, gather(at(c.all(0), c.where()), dim, spread_index(c, c.with_batch(c.out_type().shape), dim)));
+}
+
+void IndexSelectBackward::batch(BatchContext& c) {
+  Attrs attrs = c.attrs<Attrs>();
+  attrs.size.insert(0, c.size());
+  if (batch_by_one_index(c, attrs)) return;
+  const Tensor zeros = zeros_of({c.out_type().dtype, c.out_type().device, attrs.size}, c.where());
+  const Tensor index = spread_index(c, c.with_batch(c.shape(0)), attrs.dim + 1);
+  c.give(0, scatter_add(at(zeros, c.where()), attrs.dim + 1, index, c.all(0)));
+}
+
+void IndexAdd::batch(BatchContext& c) {
+  if (batch_by_one_index(c, c.attrs<Attrs>())) return;
+  const int64_t dim = c.attrs<Attrs>().dim + 1;
+  c.give(0,
+         scatter_add(at(c.all(0), c.where()), dim, spread_index(c, c.with_batch(c.shape(2)), dim), c.all(2)));
+}
+
+void IndexCopy::batch(BatchContext& c) {
+  if (batch_by_one_index(c, c.attrs<Attrs>())) return;
+  const int64_t dim = c.attrs<Attrs>().dim + 1;
+  c.give(0, scatter(at(c.all(0), c.where()), dim, spread_index(c, c.with_batch(c.shape(2)), dim),
+                    at(c.all(2), c.where())));
 }
 
 }  // namespace ops

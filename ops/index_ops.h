@@ -35,6 +35,7 @@ struct Gather : Indexing {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_dims;
 };
 
 /// (x, index, src): x with src added at the index.
@@ -47,6 +48,7 @@ struct ScatterAdd : Indexing {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_dims;
 };
 
 /// (x, index, src or number): x with src written at the index.
@@ -67,6 +69,7 @@ struct Scatter : Indexing {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_dims;
 };
 
 /// (x, index of one dim): whole entries of a dim.
@@ -78,6 +81,7 @@ struct IndexSelect : Indexing {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// (g, index): g added at the index into zeros of `size`: index_add without the initial copy.
@@ -97,6 +101,7 @@ struct IndexSelectBackward : Indexing {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// (x, index, source): x with entries of source added.
@@ -108,6 +113,7 @@ struct IndexAdd : Indexing {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// (x, index, source): x with entries of source written.
@@ -119,6 +125,7 @@ struct IndexCopy : Indexing {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// (x, mask, value or number): value where the mask holds, else x. All of one shape.
@@ -136,6 +143,7 @@ struct MaskedFill : Indexing {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_leading;
 };
 
 using IndexOps =

@@ -31,6 +31,7 @@ struct FlatIndex {
   static constexpr int8_t arity = -1;
   static constexpr uint32_t traits = Trait::pure | Trait::checks;
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static constexpr auto batch = batch_leading;
 };
 
 using IndexingOps = OpList<FlatIndex>;

@@ -20,6 +20,7 @@ struct Cat {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c) { op_detail::linear_jvp(c); }
+  static constexpr auto batch = batch_dims;
 };
 
 using JoinOps = OpList<Cat>;

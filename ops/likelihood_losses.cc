@@ -8,6 +8,7 @@
 
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
+#include "ops/batching.h"
 #include "ops/comparison.h"
 #include "ops/family_parts.h"
 #include "ops/loss_operands.h"
@@ -26,6 +27,12 @@ void CheckRange::infer(const Call& call, TensorImpl* const* outputs) {
 
 void check_range(Operand x, const CheckRange::Attrs& range) {
   emit<CheckRange>({x.tensor().get()}, range, x.where());
+}
+
+// One answer for all samples: the call fails if any is out of range.
+void CheckRange::batch(BatchContext& c) {
+  const Tensor x = c.value(0);
+  c.give_same(0, c.run({&x, 1})[0]);
 }
 
 }  // namespace ops

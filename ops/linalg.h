@@ -25,6 +25,7 @@ namespace ops {
 struct LinearAlgebra {
   using Attrs = NoAttrs;
   static constexpr uint32_t traits = Trait::pure | Trait::checks;
+  static constexpr auto batch = batch_leading;
 };
 
 /// (..., n, n) -> LU (..., n, n), U on and above the diagonal and L below it; and int32 (..., n): row i of A

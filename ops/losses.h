@@ -35,6 +35,7 @@ struct ClassLoss {
   static constexpr int8_t arity = 2;
   static constexpr uint32_t traits = Trait::pure | Trait::checks;
   static void infer(const Call& call, TensorImpl* const* outputs);  // the target's shape
+  static constexpr auto batch = batch_dims;
 };
 
 /// Operands (x, target).
@@ -80,6 +81,7 @@ struct CrossEntropy : ClassLoss {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// Operands (g, x, target, stats).
@@ -94,6 +96,7 @@ struct CrossEntropyBackward : ClassLoss {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 using ClassLossOps = OpList<Nll, NllBackward, CrossEntropy, CrossEntropyBackward>;

@@ -28,6 +28,7 @@ struct MultilabelMargin {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_folded;
 };
 
 /// (g [samples], x, target): g times the derivative of multilabel_margin by x.
@@ -43,6 +44,7 @@ struct MultilabelMarginBackward {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_folded;
 };
 
 using MarginLossOps = OpList<MultilabelMargin, MultilabelMarginBackward>;

@@ -6,9 +6,11 @@
 #include "engine/autocast.h"
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
+#include "ops/batching.h"
 #include "ops/family_parts.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
+#include "ops/views.h"
 
 namespace retrograd::inline v0 {
 namespace ops {
@@ -202,6 +204,77 @@ void Linear::jvp(TangentContext& c) {
   if (c.needs(0)) sum = linear(Operand(c.tangent(0), c.where()), c.in(1).tensor(), bias);
   if (c.needs(1)) sum = plus(sum, linear(c.in(0), c.tangent(1), c.needs(0) ? Tensor() : bias));
   c.give(0, sum.defined() ? sum : expand_to(Operand(bias, c.where()), c.out_type().shape));
+}
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A new dim of size 1 at the end, and before the last one.
+Tensor column_of(const Tensor& x, SourceLocation where) { return unsqueeze(Operand(x, where), -1); }
+Tensor row_of(const Tensor& x, SourceLocation where) { return unsqueeze(Operand(x, where), -2); }
+
+// (batch, m, k) times (k, n) or (batch, k, n): one product of matrices where all samples have the same right side.
+Tensor products(const Tensor& a, const Tensor& b, SourceLocation where) {
+  if (b.impl().rank() == 3) return bmm(Operand(a, where), Operand(b, where));
+  const Dim batch = a.impl().shape()[0], rows = a.impl().shape()[1];
+  return unfold_first(mm(Operand(fold(a, where), where), Operand(b, where)), batch, rows, where);
+}
+
+}  // namespace
+
+void Mm::batch(BatchContext& c) { c.give(0, products(c.all(0), c.value(1), c.where())); }
+
+void Mv::batch(BatchContext& c) {
+  const SourceLocation where = c.where();
+  if (!c.is_batched(0))  // the vectors are the rows of one matrix
+    return c.give(0, mm(Operand(c.value(1), where),
+                        Operand(retrograd::transpose(Operand(c.value(0), where), 0, 1), where)));
+  c.give(0, squeeze(Operand(products(c.value(0), column_of(c.value(1), where), where), where), -1));
+}
+
+void Dot::batch(BatchContext& c) {
+  const SourceLocation where = c.where();
+  if (c.is_batched(0) && c.is_batched(1)) {
+    const Tensor sums =
+        bmm(Operand(row_of(c.value(0), where), where), Operand(column_of(c.value(1), where), where));
+    return c.give(0, reshape_to(Operand(sums, where), {c.size()}));
+  }
+  const int many = c.is_batched(0) ? 0 : 1;
+  c.give(0, mv(Operand(c.value(many), where), Operand(c.value(1 - many), where)));
+}
+
+void Addmm::batch(BatchContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  c.give(0, baddbmm(Operand(c.all(0), c.where()), c.all(1), c.all(2), a.beta, a.alpha));
+}
+
+void Baddbmm::batch(BatchContext& c) {
+  Tensors operands = all_operands(c);
+  for (Tensor& x : operands) x = fold(x, c.where());
+  c.give(0, unfold_first(c.run(operands)[0], c.size(), c.out_type().shape[0], c.where()));
+}
+
+// With one weight the samples are rows of one input; with one for each, products of the matrices of two batches.
+void Linear::batch(BatchContext& c) {
+  const SourceLocation where = c.where();
+  const Shape shape = c.with_batch(c.out_type().shape);
+  if (!c.is_batched(1)) {
+    const bool has_biases = c.is_batched(2);
+    const Tensor operands[] = {c.all(0), c.value(1), has_biases ? Tensor() : c.value(2)};
+    const Tensor result = c.run(operands)[0];
+    return c.give(0,
+                  has_biases ? add(Operand(result, where), align(c.value(2), shape.rank(), where)) : result);
+  }
+  const Dim in = c.shape(0).back(), out = shape.back(), rows = c.out_type().shape.numel() / out;
+  const Tensor x = reshape_to(Operand(c.all(0), where), {c.size(), rows, in});
+  const Tensor weight = retrograd::transpose(Operand(c.value(1), where), 1, 2);
+  const Tensor result =
+      c.has_operand(2)
+          ? baddbmm(Operand(expand_to(Operand(row_of(c.all(2), where), where), {c.size(), rows, out}), where),
+                    x, weight)
+          : bmm(Operand(x, where), Operand(weight, where));
+  c.give(0, reshape_to(Operand(result, where), shape));
 }
 
 }  // namespace ops

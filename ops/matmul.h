@@ -28,6 +28,7 @@ struct Mm : Product {
   static constexpr std::string_view example = "f32[2,3], f32[3,4] : f32[2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
+  static void batch(BatchContext& c);
 };
 
 /// (..., n, k) x (..., k, m) -> (..., n, m), with any number of equal batch dims.
@@ -38,6 +39,7 @@ struct Bmm : Product {
   static constexpr std::string_view example = "f32[5,2,3], f32[5,3,4] : f32[5,2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
+  static constexpr auto batch = batch_leading;
 };
 
 /// (n, k) x (k) -> (n).
@@ -48,6 +50,7 @@ struct Mv : Product {
   static constexpr std::string_view example = "f32[2,3], f32[3] : f32[2]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
+  static void batch(BatchContext& c);
 };
 
 /// (k) x (k) -> ().
@@ -58,6 +61,7 @@ struct Dot : Product {
   static constexpr std::string_view example = "f32[3], f32[3] : f32[]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
+  static void batch(BatchContext& c);
 };
 
 /// beta * start + alpha * A B: operands start, A, B. With beta = 0, start is ignored, even if it is nan.
@@ -82,6 +86,7 @@ struct Addmm : AddProduct {
   static constexpr std::string_view operands = "input, mat1, mat2";
   static constexpr std::string_view example = "f32[2,4], f32[2,3], f32[3,4] {beta=0.5, alpha=2.0} : f32[2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static void batch(BatchContext& c);
 };
 
 struct Baddbmm : AddProduct {
@@ -91,6 +96,7 @@ struct Baddbmm : AddProduct {
   static constexpr std::string_view example =
       "f32[5,2,4], f32[5,2,3], f32[5,3,4] {beta=0.5, alpha=2.0} : f32[5,2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static void batch(BatchContext& c);
 };
 
 /// (..., k) x (m, k), and a bias (m) or none -> (..., m): input weight' + bias. The gradient of weight has
@@ -108,6 +114,7 @@ struct Linear {
   static SaveSet saves_for(const Call& call, uint64_t wants);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 using MatmulOps = OpList<Mm, Bmm, Mv, Dot, Addmm, Baddbmm, Linear>;

@@ -2,9 +2,11 @@
 #include "ops/norms.h"
 
 #include <algorithm>
+#include <span>
 
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
+#include "ops/batching.h"
 #include "ops/family_parts.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
@@ -238,6 +240,40 @@ void NormalizeBackward::jvp(TangentContext& c) {
   const IntList& affine_dim = c.attrs<Attrs>().affine_dim;
   if (tweight.defined()) c.give(1, wide.back(sum_to_affine(tweight, affine_dim, c.where())));
   if (tg.defined()) c.give(2, wide.back(sum_to_affine(tg, affine_dim, c.where())));
+}
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Weight and bias of each sample: the batch dim is one of theirs.
+template <class Attrs>
+Attrs with_batch_dim(const BatchContext& c, bool is_affine) {
+  Attrs attrs = c.attrs<Attrs>();
+  for (IntList* dims : {&attrs.dim, &attrs.affine_dim})
+    for (int64_t& d : std::span(dims->values, static_cast<size_t>(dims->count))) ++d;
+  if (!is_affine) return attrs;
+  IntList affine{0};
+  for (int64_t d : attrs.affine_dim) affine.push_back(d);
+  attrs.affine_dim = affine;
+  return attrs;
+}
+
+}  // namespace
+
+// One weight for all samples has the dims of one sample, which are the next ones of the batch.
+void Normalize::batch(BatchContext& c) {
+  const bool has_own = c.is_batched(1) || c.is_batched(2);
+  Attrs attrs = with_batch_dim<Attrs>(c, has_own);
+  Tensors operands = all_operands(c);
+  for (int i : {1, 2})
+    if (!has_own && c.has_operand(i)) operands[static_cast<size_t>(i)] = c.value(i);
+  c.give(c.run(operands, &attrs));
+}
+
+void NormalizeBackward::batch(BatchContext& c) {
+  Attrs attrs = with_batch_dim<Attrs>(c, c.attrs<Attrs>().affine || c.has_operand(4));
+  c.give(c.run(all_operands(c), &attrs));
 }
 
 }  // namespace ops

@@ -52,6 +52,7 @@ struct Normalize {
   static SaveSet saves_for(const Call& call, uint64_t wants);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// Operands (g, x, mean, rstd, weight or none); result dx, or with `affine` (dx, dweight, dbias).
@@ -75,6 +76,7 @@ struct NormalizeBackward {
   static SaveSet saves_for(const Call& call, uint64_t wants);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 using NormOps = OpList<Normalize, NormalizeBackward>;

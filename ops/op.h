@@ -20,6 +20,8 @@
 // `optional` gives the operands that may be missing (bit i: operand i). Default: for an op with the attribute `scalar`,
 // the operands that a number may replace, else none.
 // `cast_policy`: what autocast does to its operands (engine/op.h). Default: nothing.
+// `batch(c)`: how the op runs on operands with a batch dim in front, usually one of ops/batch_rules.h. Default: the rule
+// of elementwise ops for these, else vmap calls the op once for each sample.
 #pragma once
 
 #include <concepts>
@@ -27,6 +29,7 @@
 
 #include "engine/op.h"
 #include "engine/rule.h"
+#include "ops/batch_rules.h"
 #include "ops/emit.h"
 
 #pragma GCC visibility push(default)
@@ -138,6 +141,10 @@ constexpr OpInfo make_op_info() {
   else if constexpr (requires { Op::saves; })
     info.saves = op_detail::saves<Op>;
   op_detail::set_derivative<Op>(info);
+  if constexpr (requires { Op::batch; })
+    info.batch = Op::batch;
+  else if constexpr (Op::traits & static_cast<uint32_t>(Trait::elementwise))
+    info.batch = batch_elementwise;
   if constexpr (requires { Op::doc; }) info.doc = Op::doc;
   if constexpr (requires { Op::operands; }) info.operands = Op::operands;
   return info;

@@ -35,6 +35,7 @@ struct MaxPooling {
   static constexpr int8_t arity = 1, outputs = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static SaveSet saves_for(const Call&, uint64_t) { return {0, uint64_t{2}}; }  // the indices
+  static constexpr auto batch = batch_leading;
 };
 
 struct MaxPool : MaxPooling {
@@ -79,6 +80,7 @@ struct MaxPoolBackward {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_leading;
 };
 
 struct AvgPoolAttrs : WindowAttrs {

@@ -25,6 +25,7 @@ struct Cross {
   static constexpr bool bilinear = true;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
+  static constexpr auto batch = batch_dims;
 };
 
 using ProductOps = OpList<Cross>;

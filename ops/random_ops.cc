@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/batching.h"
 #include "engine/named_call.h"
 #include "engine/random.h"
 #include "engine/recording.h"
@@ -21,17 +22,20 @@ Draw reserve_draw(std::string_view op, SourceLocation where) {
   if (Emitter::current().values() == Emitter::Values::of_backward)
     fail(Category::unsupported, op,
          "random numbers cannot be drawn while a backward is recorded. Hint: draw in an opaque hook", where);
+  const uint64_t positions = Batching::positions_to_draw(op, where);
   Scalar place[2];
-  read_live_numbers(place, {[](std::span<Scalar> out) {
-                              const GeneratorState state = default_generator().reserve();
+  read_live_numbers(place, {[positions](std::span<Scalar> out) {
+                              const GeneratorState state = default_generator().reserve(positions);
                               out[0] = static_cast<int64_t>(state.seed);
                               out[1] = static_cast<int64_t>(state.offset);
                             },
-                            [](std::span<const Number> place, bool was_used) {
+                            [positions](std::span<const Number> place, bool was_used) {
                               if (was_used) return;
                               default_generator().give_back(
-                                  {static_cast<uint64_t>(place[0].i), static_cast<uint64_t>(place[1].i)});
+                                  {static_cast<uint64_t>(place[0].i), static_cast<uint64_t>(place[1].i)},
+                                  positions);
                             }});
+  Batching::note_draw({place[0], place[1]});
   return {place[0], place[1]};
 }
 

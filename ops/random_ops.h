@@ -39,6 +39,7 @@ constexpr bool is_drawn(ScalarType dtype) { return !is_float8(dtype); }
 
 struct Random {
   static constexpr uint32_t traits = Trait::pure | Trait::random;
+  static constexpr auto batch = batch_draw;
 };
 
 /// A draw without operands.

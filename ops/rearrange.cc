@@ -7,6 +7,7 @@
 
 #include "engine/named_call.h"
 #include "ops/attributes.h"
+#include "ops/batching.h"
 #include "ops/creation.h"
 #include "ops/family_parts.h"
 #include "ops/index_ops.h"
@@ -40,6 +41,36 @@ Tensor Tril::transpose(RuleContext& c, int, const Tensor& g) {
 }
 Tensor Triu::transpose(RuleContext& c, int, const Tensor& g) {
   return emit<Triu>({g.get()}, c.attrs<Attrs>(), c.where());
+}
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The dims of one sample after the batch dim, which is not padded.
+void skip_batch(PadAttrs& attrs) {
+  for (IntList* list : {&attrs.before, &attrs.after}) {
+    IntList longer{0};
+    for (int64_t n : *list) longer.push_back(n);
+    *list = longer;
+  }
+}
+
+}  // namespace
+
+void Pad::batch(BatchContext& c) {
+  Attrs attrs = c.attrs<Attrs>();
+  skip_batch(attrs);
+  const Tensor x = c.value(0);
+  c.give(c.run({&x, 1}, &attrs));
+}
+
+void PadBackward::batch(BatchContext& c) {
+  Attrs attrs = c.attrs<Attrs>();
+  skip_batch(attrs);
+  attrs.size.insert(0, c.size());
+  const Tensor x = c.value(0);
+  c.give(c.run({&x, 1}, &attrs));
 }
 
 }  // namespace ops

@@ -24,6 +24,7 @@ struct Flip : Rearrangement {
   static constexpr std::string_view example = "f32[2,3] {dims=[1]} : f32[2,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
+  static constexpr auto batch = batch_dims;
 };
 
 struct TriangleAttrs {
@@ -34,6 +35,7 @@ struct TriangleAttrs {
 struct Triangle : Rearrangement {
   using Attrs = TriangleAttrs;
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static constexpr auto batch = batch_leading;
 };
 
 /// Zeros above (tril) or below (triu) a diagonal of the last two dims.
@@ -70,6 +72,7 @@ struct Pad : Rearrangement {
   static constexpr std::string_view example = "f32[2,3] {before=[0,1], after=[0,2], mode=1} : f32[2,6]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
+  static void batch(BatchContext& c);
 };
 
 /// The transpose: each entry of g added to the entry that it copies, of a tensor of `size`.
@@ -87,6 +90,7 @@ struct PadBackward : Rearrangement {
       "f32[2,6] {before=[0,1], after=[0,2], mode=1, size=[2,3]} : f32[2,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
+  static void batch(BatchContext& c);
 };
 
 using RearrangeOps = OpList<Flip, Tril, Triu, Pad, PadBackward>;

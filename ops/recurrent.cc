@@ -5,6 +5,7 @@
 
 #include "engine/autocast.h"
 #include "engine/named_call.h"
+#include "ops/batching.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
 #include "ops/family_parts.h"
@@ -189,5 +190,38 @@ Tensor steps_within(Dim steps, const Tensor& lengths) {
   const Tensor step = arange(Scalar(steps), TensorOptions{kInt64, lengths.device()});
   return lt(unsqueeze(step, 1), lengths);
 }
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Operands and results are sequences s (steps, samples, ...), states n (samples, ...) and weights w. The batch becomes
+// part of the samples, which have one weight; with a weight for each, the op is called for each.
+void batch_sequences(BatchContext& c, std::string_view operand_roles, std::string_view result_roles) {
+  Tensors operands;
+  for (int i = 0; i < c.operands(); ++i) {
+    const char role = operand_roles[static_cast<size_t>(i)];
+    if (role == 'w' && c.is_batched(i)) return batch_by_loop(c);
+    const Tensor x = role == 'w' ? c.value(i) : c.all(i);
+    operands.push_back(role == 'w' || !x.defined() ? x
+                       : role == 'n'               ? fold(x, c.where())
+                                                   : fold_second(x, c.where()));
+  }
+  const Tensors results = c.run(operands);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Shape& sample = c.out_type(static_cast<int>(i)).shape;
+    c.give(static_cast<int>(i), result_roles[i] == 'n'
+                                    ? unfold_first(results[i], c.size(), sample[0], c.where())
+                                    : unfold_second(results[i], c.size(), sample[1], c.where()));
+  }
+}
+
+}  // namespace
+
+void Lstm::batch(BatchContext& c) { batch_sequences(c, "swnnn", "sss"); }
+void Gru::batch(BatchContext& c) { batch_sequences(c, "swnwn", "ss"); }
+void Rnn::batch(BatchContext& c) { batch_sequences(c, "swnn", "s"); }
+void GatedRecurrence::batch(BatchContext& c) { batch_sequences(c, "wsssnn", "s"); }
+void GatedRecurrenceBackward::batch(BatchContext& c) { batch_sequences(c, "wsssn", "sn"); }
 
 }  // namespace retrograd::inline v0::ops

@@ -48,6 +48,7 @@ struct Lstm {
   static SaveSet saves_for(const Call& call, uint64_t wants);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// Results h (L, N, H) and gates (L, N, 4H): r, z, n and m, zeros beyond a sequence's length. bias: (H), that of m.
@@ -64,6 +65,7 @@ struct Gru {
   static SaveSet saves_for(const Call& call, uint64_t wants);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// Result h (L, N, H).
@@ -86,6 +88,7 @@ struct Rnn {
   static SaveSet saves_for(const Call& call, uint64_t wants);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 struct GatedRecurrenceAttrs : SequenceAttrs {
@@ -117,6 +120,7 @@ struct GatedRecurrence {
   static SaveSet saves_for(const Call& call, uint64_t wants);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// Operands U, E, K as above and the gradient (L, N, S) of the states. Results: the gradient of x (L, N, S), and that of
@@ -137,6 +141,7 @@ struct GatedRecurrenceBackward {
   static SaveSet saves_for(const Call& call, uint64_t wants);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 using RecurrentOps = OpList<Lstm, Gru, Rnn, GatedRecurrence, GatedRecurrenceBackward>;

@@ -141,9 +141,23 @@ namespace {
 
 // The product of all other elements, for each element along the reduced dims.
 Tensor product_of_others(const Tensor& x, const IntList& dims, const Shape& shape) {
-  if (dims.size() == 1) return mul(exclusive_cumprod(x, dims[0], false), exclusive_cumprod(x, dims[0], true));
-  const Tensor flat = reshape_to(x, {shape.numel()});
-  return reshape_to(mul(exclusive_cumprod(flat, 0, false), exclusive_cumprod(flat, 0, true)), shape);
+  const auto others = [](const Tensor& t, int64_t dim) {
+    return mul(exclusive_cumprod(t, dim, false), exclusive_cumprod(t, dim, true));
+  };
+  if (dims.size() == 1) return others(x, dims[0]);
+  if (dims.size() == shape.rank()) return reshape_to(others(reshape_to(x, {shape.numel()}), 0), shape);
+  // The dims as one, behind the others.
+  IntArray order, back(static_cast<size_t>(shape.rank()));
+  Shape sizes;
+  Dim n = 1;
+  for (int i = 0; i < shape.rank(); ++i)
+    if (std::find(dims.begin(), dims.end(), i) == dims.end()) order.push_back(i), sizes.push_back(shape[i]);
+  for (int64_t d : dims) order.push_back(d), n *= shape[static_cast<int>(d)];
+  sizes.push_back(n);
+  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  const Tensor last = permute(Operand(x), order);
+  const Tensor found = others(reshape_to(Operand(last), sizes), sizes.rank() - 1);
+  return permute(Operand(reshape_to(Operand(found), last.impl().shape())), back);
 }
 
 }  // namespace

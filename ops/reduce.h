@@ -29,6 +29,7 @@ struct Reduce {
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);  // the operand's dtype
+  static constexpr auto batch = batch_dims;
 };
 
 struct Sum : Reduce {

@@ -53,6 +53,7 @@ struct Resampling {
   using Attrs = A;
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr auto batch = batch_leading;
   static void infer(const Call& call, TensorImpl* const* outputs) {
     infer_grid(call, outputs, call.attrs_as<A>().size);
   }

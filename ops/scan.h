@@ -30,6 +30,7 @@ struct Scan {
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static constexpr auto batch = batch_dims;
 };
 
 struct CumSum : Scan {

@@ -43,6 +43,7 @@ struct ScatterReduce {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_dims;
 };
 
 using ScatterReduceOps = OpList<ScatterReduce>;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/named_call.h"
+#include "ops/batching.h"
 #include "ops/creation.h"
 #include "ops/family_parts.h"
 #include "ops/shape_ops.h"
@@ -26,6 +27,17 @@ void SearchSorted::infer(const Call& call, TensorImpl* const* outputs) {
   if (sorter && !(sorter->shape() == sequences.shape()))
     fail_call(call, Category::shape_mismatch, "the sorter's shape is not that of the sequences");
   outputs[0]->set_type(call.attrs_as<Attrs>().out_int32 ? kInt32 : kInt64, values.device(), values.shape());
+}
+
+// One sequence is searched for any values; sequences of the samples for the values of each, as one row.
+void SearchSorted::batch(BatchContext& c) {
+  const SourceLocation where = c.where();
+  if (c.rank(0) > 1 || (c.rank(1) == 1 && c.rank(0) == 1)) return batch_leading(c);
+  const bool is_own = c.is_batched(0) || c.is_batched(2);
+  const Tensor values =
+      is_own ? reshape_to(Operand(c.all(1), where), {c.size(), c.shape(1).numel()}) : c.all(1);
+  const Tensor operands[] = {is_own ? c.all(0) : c.value(0), values, is_own ? c.all(2) : c.value(2)};
+  c.give(0, reshape_to(Operand(c.run(operands)[0], where), c.with_batch(c.out_type().shape)));
 }
 
 }  // namespace ops

@@ -32,6 +32,7 @@ struct SearchSorted {
   static constexpr uint8_t optional = 4;
   static constexpr uint32_t traits = Trait::pure | Trait::checks;
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static void batch(BatchContext& c);
 };
 
 using SearchOps = OpList<SearchSorted>;

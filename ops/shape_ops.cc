@@ -7,6 +7,7 @@
 
 #include "engine/named_call.h"
 #include "ops/attributes.h"
+#include "ops/batching.h"
 #include "ops/reduce.h"
 
 namespace retrograd::inline v0 {
@@ -85,6 +86,12 @@ void Expand::layout(const Call& call, TensorImpl& output) {
   output.set_storage_offset(x.storage_offset());
 }
 
+void Expand::batch(BatchContext& c) {
+  Attrs attrs{c.with_batch(c.out_type().shape)};
+  const Tensor x = align(c.value(0), attrs.size.rank(), c.where());
+  c.give(c.run({&x, 1}, &attrs));
+}
+
 Tensor Expand::transpose(RuleContext& c, int, const Tensor& g) {
   return sum_to(g, c.type(0).shape, c.where());
 }
@@ -129,6 +136,12 @@ void Reshape::layout(const Call& call, TensorImpl& output) {
     fail_call(call, Category::view_incompatible, "its layout does not allow this view. Hint: reshape");
 }
 
+void Reshape::batch(BatchContext& c) {
+  Attrs attrs{c.with_batch(c.out_type().shape)};
+  const Tensor x = c.value(0);
+  c.give(c.run({&x, 1}, &attrs));
+}
+
 Tensor Reshape::transpose(RuleContext& c, int, const Tensor& g) { return reshape_to(g, c.type(0).shape); }
 
 void Reshape::jvp(TangentContext& c) { c.give(0, reshape_to(c.tangent(0), c.out_type().shape)); }
@@ -150,6 +163,13 @@ void Permute::layout(const Call& call, TensorImpl& output) {
   const IntList& dims = call.attrs_as<Attrs>().dims;
   for (int i = 0; i < dims.size(); ++i) output.mutable_strides()[i] = x.strides()[dims[i]];
   output.set_storage_offset(x.storage_offset());
+}
+
+void Permute::batch(BatchContext& c) {
+  Attrs attrs{{0}};
+  for (int64_t d : c.attrs<Attrs>().dims) attrs.dims.push_back(d + 1);
+  const Tensor x = c.value(0);
+  c.give(c.run({&x, 1}, &attrs));
 }
 
 Tensor Permute::transpose(RuleContext& c, int, const Tensor& g) {

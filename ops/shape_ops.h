@@ -23,6 +23,7 @@ struct Alias : View {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
   static Tensor transpose(RuleContext&, int, const Tensor& g) { return g; }
+  static constexpr auto batch = batch_leading;
 };
 
 struct Detach : Alias {
@@ -44,6 +45,7 @@ struct Expand : View {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
+  static void batch(BatchContext& c);
 };
 
 /// Another shape of the same elements in row-major order, on the same memory.
@@ -56,6 +58,7 @@ struct Reshape : View {
   static void layout(const Call& call, TensorImpl& output);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
   static void jvp(TangentContext& c);  // of a tangent in any layout
+  static void batch(BatchContext& c);
 };
 
 struct Permute : View {
@@ -68,6 +71,7 @@ struct Permute : View {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
+  static void batch(BatchContext& c);
 };
 
 /// Copies into fresh row-major memory.
@@ -79,6 +83,7 @@ struct Clone {
   static constexpr uint32_t traits = Trait::pure | Trait::elementwise;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext&, int, const Tensor& g) { return g; }
+  static constexpr auto batch = batch_leading;
 };
 
 /// The operand itself if it is row-major, else a copy. This is decided at run time, so that a graph serves any layout
@@ -117,6 +122,7 @@ struct ToDevice {
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
+  static constexpr auto batch = batch_leading;
 };
 
 using ShapeOps = OpList<Alias, Detach, Expand, Reshape, Permute, Clone, Contiguous, To, ToDevice>;

@@ -22,6 +22,7 @@ struct SoftmaxLike {
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static constexpr Saves saves = Saves::result;
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static constexpr auto batch = batch_dims;
 };
 
 struct Softmax : SoftmaxLike {

@@ -30,6 +30,7 @@ struct Sort {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static constexpr auto batch = batch_dims;
 };
 
 using SortOps = OpList<Sort>;

@@ -22,6 +22,7 @@ struct ViewScatter {
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
+  static constexpr auto batch = batch_dims;
 };
 
 struct SliceScatter : ViewScatter<Slice, SliceScatter> {

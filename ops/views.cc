@@ -7,6 +7,7 @@
 
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
+#include "ops/batching.h"
 #include "ops/creation.h"
 #include "ops/family_parts.h"
 
@@ -340,6 +341,57 @@ void AsStridedScatter::vjp(RuleContext& c) {
 void AsStridedScatter::jvp(TangentContext& c) {
   const Buffer buffer(c.attrs<Geometry>(), c.type(0), c.where());
   c.give(0, buffer.to_base(buffer.with_view(buffer.from_base(c.tangent_or_zeros(0)), c.tangent_or_zeros(1))));
+}
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The geometry of all samples, whose bases lie `apart` elements apart.
+Geometry of_samples(const BatchContext& c, const Geometry& one, Dim apart, Shape base_stride, bool is_dense) {
+  Geometry all = one;
+  all.size.insert(0, c.size());
+  all.stride.insert(0, apart);
+  all.base_stride = std::move(base_stride);
+  all.base_is_dense = is_dense;
+  return all;
+}
+
+// The extent of a base of this shape in its layout.
+Dim extent_of_base(const Geometry& g, const Shape& base) {
+  return g.base_is_dense ? base.numel() : extent(base, g.base_stride);
+}
+
+}  // namespace
+
+void AsStrided::batch(BatchContext& c) {
+  Tensor x = c.value(0);
+  if (!x.impl().has_layout()) x = contiguous(Operand(x, c.where()));
+  const bool is_known = x.impl().has_layout();
+  Shape strides;
+  for (int i = 0; is_known && i < x.impl().rank(); ++i) strides.push_back(x.impl().stride(i));
+  const Dim apart = is_known ? x.impl().stride(0) : c.shape(0).numel();
+  Geometry all = of_samples(c, c.attrs<Geometry>(), apart, strides, !is_known || x.is_contiguous());
+  c.give(c.run({&x, 1}, &all));
+}
+
+void AsStrided::batch_transposed(BatchContext& c) {
+  auto attrs = c.attrs<Transposed<AsStrided>::Attrs>();
+  const Dim buffer = attrs.size.numel();
+  attrs.view = of_samples(c, attrs.view, buffer, {}, true);
+  attrs.size = {c.size() * buffer};
+  const Tensor g = c.value(0);
+  c.give(0, unfold_first(c.run({&g, 1}, &attrs)[0], c.size(), buffer, c.where()));
+}
+
+void AsStridedScatter::batch(BatchContext& c) {
+  const Geometry& one = c.attrs<Geometry>();
+  const Dim apart = extent_of_base(one, c.shape(0));
+  Shape strides = one.base_stride;
+  if (!strides.empty() || c.rank(0) == 0) strides.insert(0, apart);
+  Geometry all = of_samples(c, one, apart, strides, one.base_is_dense);
+  const Tensor operands[] = {c.all(0), c.all(1)};
+  c.give(c.run(operands, &all));
 }
 
 }  // namespace ops

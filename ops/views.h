@@ -36,6 +36,7 @@ struct Transposed {
   static constexpr std::string_view operands = "g", example = V::transposed_example;
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr auto batch = V::batch_transposed;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g) {
     return V::of(g, c.attrs<Attrs>().view, c.where());
@@ -45,6 +46,7 @@ struct Transposed {
 /// A view whose transpose is Transposed<V>.
 template <class V>
 struct PickingView : View {
+  static constexpr auto batch = batch_dims, batch_transposed = batch_dims;
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
   template <class A>
   static Tensor of(const Tensor& x, const A& attrs, SourceLocation where) {
@@ -157,6 +159,8 @@ struct AsStrided : View {
   static void jvp(TangentContext& c);
   /// A view of x in row-major memory; x is copied there if necessary.
   static Tensor of(const Tensor& x, const Geometry& geometry, SourceLocation where);
+  static void batch(BatchContext& c);
+  static void batch_transposed(BatchContext& c);
 };
 
 /// (base, value): base with the elements that the view shows replaced by value. The effect of an in-place write through
@@ -174,6 +178,7 @@ struct AsStridedScatter {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 using ViewOps = OpList<Slice, Select, Diagonal, Unfold, AsStrided, AsStridedScatter, Transposed<Slice>,

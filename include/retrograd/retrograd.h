@@ -3,8 +3,10 @@
 // Namespace `retrograd`; most programs write `namespace rg = retrograd;`. Docs: README.md, docs/design.md.
 #pragma once
 
+#include "autograd/func.h"
 #include "autograd/functional.h"
 #include "autograd/gradcheck.h"
+#include "autograd/vmap.h"
 #include "cpu/parallel.h"
 #include "data/distributed_samplers.h"
 #include "data/idx_file.h"

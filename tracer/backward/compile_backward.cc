@@ -3,6 +3,7 @@
 
 #include "engine/anomaly.h"
 #include "engine/autocast.h"
+#include "engine/batching.h"
 #include "engine/runner.h"
 #include "tracer/backward/backward_cache.h"
 #include "tracer/backward/check_pairs.h"
@@ -24,7 +25,8 @@ struct CompiledBackward::State final : BackwardRunner {
 };
 
 Tensors CompiledBackward::State::run(const BackwardRequest& request) {
-  if (Emitter::current().is_symbolic()) return run_backward(request);  // part of the current recording
+  if (Emitter::current().is_symbolic() || Batching::innermost())  // part of the current recording, or of vmap
+    return run_backward(request);
   logging::RunLog log;
   const detail::AutocastOff no_casts;
   Reached reached;

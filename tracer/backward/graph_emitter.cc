@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/batching.h"
 #include "engine/driver.h"
 #include "ir/type_check.h"
 
@@ -82,10 +83,13 @@ ir::Node& GraphEmitter::append(const Call& call, std::span<const TensorType> res
   const size_t begin = operands_.size();  // looking up a value may append nodes
   position_.op = call.op->name;
   position_.where = call.where;
-  for (TensorImpl* x : call.operands)
+  for (TensorImpl* x : call.operands) {
+    if (x && is_batched(*x)) [[unlikely]]  // kept beyond its vmap
+      fail_call(call, Category::bad_argument, no_data_text(*x));
     operands_.push_back(!x                                 ? ir::kNoValue
                         : x->graph == id_ && !has_written_ ? x->value_id
                                                            : value_of(Tensor(RefPtr<TensorImpl>(x))));
+  }
   ir::Node& node = graph_.append(*call.op, std::span(operands_).subspan(begin), call.attrs, results);
   operands_.resize(begin);
   node.where = call.where;

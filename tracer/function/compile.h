@@ -166,46 +166,6 @@ class FunctionCache {
 };
 
 namespace detail {
-
-/// The type that holds an argument for a parameter.
-template <class P, class V = std::remove_cvref_t<P>>
-using ArgumentOf = std::conditional_t<AnyTensor<V> || std::is_same_v<V, Operand>, Tensor, V>;
-
-/// The arguments of a function that is not overloaded, as a tuple; void for others.
-template <class F>
-struct ArgumentsOf {
-  using Type = void;
-  using First = Tensor;
-};
-template <class F>
-requires requires(F f) { std::function{f}; }
-struct ArgumentsOf<F> {
-  template <class R, class... P>
-  static std::tuple<ArgumentOf<P>...> of(std::function<R(P...)>);
-  using Type = decltype(of(std::function{std::declval<F>()}));
-  using First = typename decltype([] {
-    if constexpr (std::tuple_size_v<Type> == 0)
-      return std::type_identity<Tensor>();
-    else
-      return std::type_identity<std::tuple_element_t<0, Type>>();
-  }())::type;
-};
-
-/// An argument, with the source location of the call.
-template <class T>
-class CallArgument {
- public:
-  template <std::convertible_to<T> U>
-  CallArgument(U&& value, SourceLocation where = SourceLocation::current())
-      : value_(std::forward<U>(value)), where_(where) {}
-  T take() && { return std::move(value_); }
-  SourceLocation where() const { return where_; }
-
- private:
-  T value_;
-  SourceLocation where_;
-};
-
 /// The line of a call; for a call through std::function, which is a line of the standard library, that of compile().
 SourceLocation line_of_call(SourceLocation where, SourceLocation compiled_at);
 
@@ -229,50 +189,16 @@ class Compiled : public FunctionCache {
   template <class... Rest>
   auto operator()(detail::CallArgument<typename detail::ArgumentsOf<F>::First> first, Rest&&... rest) const {
     const SourceLocation where = first.where();
-    using Known = typename detail::ArgumentsOf<F>::Type;
-    if constexpr (std::is_void_v<Known>)
-      return call(std::tuple<Tensor, detail::ArgumentOf<Rest>...>(std::move(first).take(),
-                                                                  std::forward<Rest>(rest)...),
-                  where);
-    else
-      return [&]<size_t... I>(std::index_sequence<I...>) {
-        static_assert(sizeof...(Rest) < std::tuple_size_v<Known>,
-                      "more arguments than the function has parameters");
-        return call(std::tuple<std::tuple_element_t<I, Known>...>(std::move(first).take(),
-                                                                  std::forward<Rest>(rest)...),
-                    where);
-      }
-    (std::make_index_sequence<1 + sizeof...(Rest)>());
+    return call(detail::arguments_for<F>(std::move(first).take(), std::forward<Rest>(rest)...), where);
   }
 
  private:
   template <class Arguments>
   auto call(Arguments arguments, SourceLocation where) const {
-    using Result = std::remove_cvref_t<decltype(std::apply(*function_, arguments))>;
-    CallParts parts;
-    parts.tensors.reserve(std::tuple_size_v<Arguments>);
-    std::apply([&](auto&... a) { detail::ArgumentParts(parts.tensors, parts.fixed).add(a...); }, arguments);
-    const FunctionBody body = [&](const Tensors& tensors) -> CallOutcome {
-      Arguments given = arguments;
-      detail::TensorReplacer replacer(tensors);
-      detail::visit_parts(given, replacer);
-      if constexpr (std::is_void_v<Result>) {
-        std::apply(*function_, given);
-        return {};
-      } else {
-        Result result = std::apply(*function_, given);
-        detail::ResultParts taken;
-        detail::visit_parts(result, taken);
-        return {std::move(taken.tensors), std::make_shared<Result>(std::move(result))};
-      }
-    };
-    CallOutcome outcome = run_parts(body, parts, detail::line_of_call(where, compiled_at_));
-    if constexpr (!std::is_void_v<Result>) {
-      Result result = *static_cast<const Result*>(outcome.form.get());
-      detail::TensorReplacer replacer(outcome.tensors);
-      detail::visit_parts(result, replacer);
-      return result;
-    }
+    return detail::call_by_parts(*function_, std::move(arguments),
+                                 [&](const FunctionBody& body, const CallParts& parts) {
+                                   return run_parts(body, parts, detail::line_of_call(where, compiled_at_));
+                                 });
   }
 
   std::shared_ptr<F> function_;

@@ -1,4 +1,5 @@
-// Parts of arguments and results of compiled functions: the tensors in a value, and what else it holds.
+// Parts of arguments and results of functions that are compiled or mapped (compile, vmap, func::grad): the tensors in a
+// value, and what else it holds.
 //
 // A value is a tensor; a number, an enumerator or a string; a Device; a std::optional, vector, array, pair, tuple or
 // map<string, ...> of values; or a struct of values (engine/members_of.h).
@@ -157,6 +158,96 @@ class ResultParts {
 
   Tensors tensors;
 };
+
+/// The type that holds an argument for a parameter.
+template <class P, class V = std::remove_cvref_t<P>>
+using ArgumentOf = std::conditional_t<AnyTensor<V> || std::is_same_v<V, Operand>, Tensor, V>;
+
+/// The arguments of a function that is not overloaded, as a tuple; void for others.
+template <class F>
+struct ArgumentsOf {
+  using Type = void;
+  using First = Tensor;
+};
+template <class F>
+requires requires(F f) { std::function{f}; }
+struct ArgumentsOf<F> {
+  template <class R, class... P>
+  static std::tuple<ArgumentOf<P>...> of(std::function<R(P...)>);
+  using Type = decltype(of(std::function{std::declval<F>()}));
+  using First = typename decltype([] {
+    if constexpr (std::tuple_size_v<Type> == 0)
+      return std::type_identity<Tensor>();
+    else
+      return std::type_identity<std::tuple_element_t<0, Type>>();
+  }())::type;
+};
+
+/// A wrapper of a function (vmap, func::grad) takes what the function takes.
+template <class F>
+requires requires { typename F::Wrapped; }
+struct ArgumentsOf<F> : ArgumentsOf<typename F::Wrapped> {};
+
+/// An argument, with the source location of the call.
+template <class T>
+class CallArgument {
+ public:
+  template <std::convertible_to<T> U>
+  CallArgument(U&& value, SourceLocation where = SourceLocation::current())
+      : value_(std::forward<U>(value)), where_(where) {}
+  T take() && { return std::move(value_); }
+  SourceLocation where() const { return where_; }
+
+ private:
+  T value_;
+  SourceLocation where_;
+};
+
+/// The arguments of a call of F as a tuple of values.
+template <class F, class First, class... Rest>
+auto arguments_for(First first, Rest&&... rest) {
+  using Known = typename ArgumentsOf<F>::Type;
+  if constexpr (std::is_void_v<Known>)
+    return std::tuple<Tensor, ArgumentOf<Rest>...>(std::move(first), std::forward<Rest>(rest)...);
+  else
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      static_assert(sizeof...(Rest) < std::tuple_size_v<Known>,
+                    "more arguments than the function has parameters");
+      return std::tuple<std::tuple_element_t<I, Known>...>(std::move(first), std::forward<Rest>(rest)...);
+    }
+  (std::make_index_sequence<1 + sizeof...(Rest)>());
+}
+
+/// Calls `function` with `arguments`, a tuple, through run(body, parts), which sees only tensors and calls the body
+/// with others in their place.
+template <class F, class Arguments, class Run>
+auto call_by_parts(F& function, Arguments arguments, const Run& run) {
+  using Result = std::remove_cvref_t<decltype(std::apply(function, arguments))>;
+  CallParts parts;
+  parts.tensors.reserve(std::tuple_size_v<Arguments>);
+  std::apply([&](auto&... a) { ArgumentParts(parts.tensors, parts.fixed).add(a...); }, arguments);
+  const FunctionBody body = [&](const Tensors& tensors) -> CallOutcome {
+    Arguments given = arguments;
+    TensorReplacer replacer(tensors);
+    visit_parts(given, replacer);
+    if constexpr (std::is_void_v<Result>) {
+      std::apply(function, given);
+      return {};
+    } else {
+      Result result = std::apply(function, given);
+      ResultParts taken;
+      visit_parts(result, taken);
+      return {std::move(taken.tensors), std::make_shared<Result>(std::move(result))};
+    }
+  };
+  CallOutcome outcome = run(body, parts);
+  if constexpr (!std::is_void_v<Result>) {
+    Result result = *static_cast<const Result*>(outcome.form.get());
+    TensorReplacer replacer(outcome.tensors);
+    visit_parts(result, replacer);
+    return result;
+  }
+}
 
 }  // namespace detail
 }  // namespace retrograd
