@@ -2,8 +2,8 @@
 // (layer_numbers.json, written by layer_numbers.py, which says how inputs are made); the same bits when the backward is
 // traced and when a call is recorded as a compiled function or a step; texts; clones.
 //
-// Not tested here: dropouts (dropout_layers_test.cc), options that change no number, errors (layer_errors_test.cc), and
-// the functions of the layers (tests/ops).
+// Not tested here: random layers, forms in place and errors (layer_options_test.cc), and the functions of the layers
+// (tests/ops).
 #include <catch2/catch.hpp>
 
 #include <cmath>
