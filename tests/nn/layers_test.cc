@@ -196,6 +196,7 @@ TEST_CASE("traced backwards and recorded calls give the same bits") {
       rg::CompiledBackward compiled;
       const rg::CompiledBackwardScope scope(compiled);
       check_same(three_calls(layer, inputs, Program{layer, wanted(numbers)}), expected);
+      CHECK((compiled.stats().hits > 0) == (numbers["gradients"].size() + numbers["parameters"].size() > 0));
     }
     const CalledLayer layer = filled(c), sized = filled(c), stepped = filled(c);
     auto function =
