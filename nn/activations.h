@@ -1,5 +1,5 @@
-// Activation layers: each is the function of its name (ops/activations.h, ops/shrinkage.h), which says what it computes,
-// for which dtypes, and with which errors. Results have the shape of x.
+// Activation layers: each is the function of its name (ops/activations.h, ops/shrinkage.h, ops/random_activations.h),
+// which says what it computes, for which dtypes, and with which errors. Results have the shape of x, but for GLU.
 //
 //   nn::LeakyReLU activation{this, "activation", {.negative_slope = 0.2}};
 //

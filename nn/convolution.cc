@@ -97,12 +97,10 @@ template <int Dims>
 IntArray Conv<Dims>::border() const {
   IntArray amounts;
   for (int d = Dims - 1; d >= 0; --d) {
-    const int64_t before = options.padding.same
-                               ? entry(options.dilation, d) * (entry(this->kernel_size, d) - 1) / 2
-                               : entry(options.padding.sizes, d);
-    const int64_t both =
-        options.padding.same ? entry(options.dilation, d) * (entry(this->kernel_size, d) - 1) : 2 * before;
-    amounts.insert(amounts.end(), {before, both - before});
+    const int64_t reach = Dim::checked_mul(entry(options.dilation, d), entry(this->kernel_size, d) - 1);
+    const int64_t before = options.padding.same ? reach / 2 : entry(options.padding.sizes, d);
+    const int64_t after = options.padding.same ? reach - before : before;
+    amounts.insert(amounts.end(), {before, after});
   }
   return amounts;
 }
@@ -144,13 +142,15 @@ IntList ConvTranspose<Dims>::output_padding_for(Operand x, const IntList& output
          fmt::format("output_size has {} entries for {} spatial dims", given, Dims), x.where());
   IntList padding;
   for (int d = 0; d < Dims; ++d) {
-    const int64_t in = input.size(rank - Dims + d), wanted = output_size[given - Dims + d];
-    const int64_t stride = entry(options.stride, d);
-    const int64_t least = (in - 1) * stride - 2 * entry(options.padding, d) +
-                          entry(options.dilation, d) * (entry(this->kernel_size, d) - 1) + 1;
-    if (wanted < least || wanted >= least + stride)
+    const int64_t wanted = output_size[given - Dims + d], stride = entry(options.stride, d);
+    const int64_t reach = Dim::checked_mul(entry(options.dilation, d), entry(this->kernel_size, d) - 1);
+    const int64_t least = (Dim(input.size(rank - Dims + d) - 1) * Dim(stride) -
+                           Dim(2) * Dim(entry(options.padding, d)) + Dim(reach) + 1)
+                              .value();
+    const int64_t end = Dim::checked_add(least, stride);
+    if (wanted < least || wanted >= end)
       fail(Category::bad_argument, type_name,
-           fmt::format("a size of {} is not from {} to {}", wanted, least, least + stride - 1), x.where());
+           fmt::format("a size of {} is not from {} to {}", wanted, least, end - 1), x.where());
     padding.push_back(wanted - least);
   }
   return padding;

@@ -69,8 +69,8 @@ Tensor AnyBatchNorm::normalize(Operand x) const {
   return F::batch_norm(x, running_mean, running_var, weight, bias, true, *options.momentum, options.eps);
 }
 
-// The factor by which the statistics move, 1 / num_batches_tracked, is a tensor: a recorded function computes it in each
-// run. With a momentum of 1 the statistics of this batch are what `mean` and `variance` become.
+// The factor by which the statistics move, 1 / num_batches_tracked, is a tensor: a recorded function computes it in
+// each run. With a momentum of 1 the statistics of this batch are what `mean` and `variance` become.
 Tensor AnyBatchNorm::move_by_average(Operand x) const {
   const Tensor mean = zeros_like(running_mean), variance = zeros_like(running_var);
   const Tensor y = F::batch_norm(x, mean, variance, weight, bias, true, 1.0, options.eps);

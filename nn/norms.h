@@ -1,5 +1,5 @@
-// Normalisation layers. Parameters, buffers, their names, shapes and initial values are PyTorch's. Functions and errors:
-// ops/norms.h, ops/channels.h.
+// Normalisation layers. Parameters, buffers, their names, shapes and initial values are PyTorch's. Functions and
+// errors: ops/norms.h, ops/channels.h.
 //
 //   nn::BatchNorm2d norm{this, "norm", 64, {.momentum = 0.01}};
 //

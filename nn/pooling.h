@@ -1,6 +1,6 @@
-// Pooling and resampling layers: modules without parameters. Operands are (N, C, ...) or (C, ...) with as many dims after
-// C, the grid, as the name of the layer says. Sizes are one number for all dims of the grid or one for each. What is
-// computed, and errors: ops/pooling.h, ops/unpooling.h, ops/patches.h (LPPool), ops/interpolate.h.
+// Pooling and resampling layers: modules without parameters. Operands are (N, C, ...) or (C, ...) with as many dims
+// after C, the grid, as the name of the layer says. Sizes are one number for all dims of the grid or one for each. What
+// is computed, and errors: ops/pooling.h, ops/unpooling.h, ops/patches.h (LPPool), ops/interpolate.h.
 //
 //   nn::MaxPool2d pool{this, "pool", 3, {.stride = 2, .padding = 1}};
 //

@@ -143,7 +143,6 @@ Tensor window_positions(const Tensor& samples, const Shape& grid, const IntList&
 
 MaxPoolResult fractional_max_pool(std::string_view op, int dims, Operand x, const IntList& kernel_size,
                                   const FractionalSize& size, const Tensor& random_samples) {
-  const NamedCall call(op, x.where());
   check_pooled(op, x, dims, 0);
   const IntList kernel = per_dim(op, "kernel_size", kernel_size, dims, x);
   const IntList sizes = fractional_sizes(op, dims, x, kernel, size);
@@ -191,18 +190,22 @@ Tensor max_unpool3d(Operand x, const Tensor& indices, const IntList& kernel_size
 
 MaxPoolResult fractional_max_pool2d_with_indices(Operand x, const IntList& kernel_size,
                                                  const FractionalSize& size, const Tensor& random_samples) {
+  const NamedCall call("fractional_max_pool2d_with_indices", x.where());
   return fractional_max_pool("fractional_max_pool2d", 2, x, kernel_size, size, random_samples);
 }
 MaxPoolResult fractional_max_pool3d_with_indices(Operand x, const IntList& kernel_size,
                                                  const FractionalSize& size, const Tensor& random_samples) {
+  const NamedCall call("fractional_max_pool3d_with_indices", x.where());
   return fractional_max_pool("fractional_max_pool3d", 3, x, kernel_size, size, random_samples);
 }
 Tensor fractional_max_pool2d(Operand x, const IntList& kernel_size, const FractionalSize& size,
                              const Tensor& random_samples) {
+  const NamedCall call("fractional_max_pool2d", x.where());
   return fractional_max_pool2d_with_indices(x, kernel_size, size, random_samples).values;
 }
 Tensor fractional_max_pool3d(Operand x, const IntList& kernel_size, const FractionalSize& size,
                              const Tensor& random_samples) {
+  const NamedCall call("fractional_max_pool3d", x.where());
   return fractional_max_pool3d_with_indices(x, kernel_size, size, random_samples).values;
 }
 

@@ -1,4 +1,4 @@
-"""Writes layer_numbers.json, PyTorch's numbers for tests/nn/layers_test.cc:  python layer_numbers.py >layer_numbers.json
+"""Writes PyTorch's numbers for tests/nn/layers_test.cc:  python layer_numbers.py >layer_numbers.json
 
 A case is a module and its inputs. Values are formulas of the position i of an element and the number k of the tensor,
 which the test computes, too; a result is kept as its shape and one number, sum(result * cos(0.5 i)). All in float64.
@@ -7,8 +7,8 @@ Inputs, each a kind and a shape:
   x  1.5 cos(0.37 i + k) + 0.01 i       p  0.5 + 0.45 sin(0.7 i + k)       s  1, or -1 for every third
   cN  classes (7 i + 3 k) mod N         l  log_softmax of x over the last dim       =  these integers
 X, P and L are the same and require a gradient.
-Parameter number k is 0.5 sin(0.7 i + k). Each module is called twice in training, the loss is sum(result * sin(0.9 i + 1)),
-then once in eval().
+Parameter number k is 0.5 sin(0.7 i + k). Each module is called twice in training, the loss is
+sum(result * sin(0.9 i + 1)), then once in eval().
 """
 
 import json

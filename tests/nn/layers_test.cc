@@ -2,8 +2,8 @@
 // (layer_numbers.json, written by layer_numbers.py, which says how inputs are made); the same bits when the backward is
 // traced and when a call is recorded as a compiled function or a step; texts; clones.
 //
-// Not tested here: dropouts (dropout_layers_test.cc), options that change no number, errors (layer_errors_test.cc), and
-// the functions of the layers (tests/ops).
+// Not tested here: random layers, forms in place and errors (layer_options_test.cc), and the functions of the layers
+// (tests/ops).
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -196,6 +196,7 @@ TEST_CASE("traced backwards and recorded calls give the same bits") {
       rg::CompiledBackward compiled;
       const rg::CompiledBackwardScope scope(compiled);
       check_same(three_calls(layer, inputs, Program{layer, wanted(numbers)}), expected);
+      CHECK((compiled.stats().hits > 0) == (numbers["gradients"].size() + numbers["parameters"].size() > 0));
     }
     const CalledLayer layer = filled(c), sized = filled(c), stepped = filled(c);
     auto function =
