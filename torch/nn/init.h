@@ -1,5 +1,5 @@
-// torch::nn::init: initial values, written in place; each returns the tensor. They are this library's (nn/init.h): what is
-// fitted to and the activation are given as strings or as torch::kFanOut, torch::kReLU.
+// torch::nn::init: initial values, written in place; each returns the tensor. They are this library's (nn/init.h).
+// A mode and an activation are strings, or torch::kFanOut, torch::kReLU.
 #pragma once
 
 #include <tuple>
