@@ -8,6 +8,7 @@
 #include "torch/enum.h"
 #include "torch/nn/names.h"
 
+#pragma GCC visibility push(default)
 namespace torch::nn::init {
 
 using retrograd::nn::init::calculate_gain;
@@ -32,3 +33,4 @@ inline std::tuple<int64_t, int64_t> _calculate_fan_in_and_fan_out(const Tensor& 
 }
 
 }  // namespace torch::nn::init
+#pragma GCC visibility pop
