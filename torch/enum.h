@@ -1,6 +1,6 @@
-// The named values of options as libtorch spells them: torch::kMean, torch::kReflect. Each is an object of a type of its
-// own, torch::enumtype::kMean, so that an option which takes some of them is a std::variant of these types, and another
-// value does not compile. A value converts to the string that this library's functions take.
+// The named values of options as libtorch spells them: torch::kMean, torch::kReflect. Each is an object of a type of
+// its own, torch::enumtype::kMean, so that an option which takes some of them is a std::variant of these types, and
+// another value does not compile. A value converts to the string that this library's functions take.
 #pragma once
 
 #include <string>

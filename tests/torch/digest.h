@@ -42,7 +42,7 @@ inline double of_gradients(const torch::nn::Module& module) {
   return sum;
 }
 
-/// Checks that `got` is `expected`. With the variable DIGESTS set, prints it instead: so numbers are made with libtorch.
+/// Checks that `got` is `expected`. With the variable DIGESTS set it prints `got`: so libtorch's numbers are taken.
 inline void expect(double got, double expected, int line = __builtin_LINE()) {
   if (std::getenv("DIGESTS")) {
     std::printf("%d %.7g\n", line, got);

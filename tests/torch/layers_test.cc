@@ -23,7 +23,8 @@ void check(Holder layer, torch::Tensor x, double result, double gradient, double
   (y.reshape({-1}) * g).sum().backward();
   expect(digest::of(y), result, line * 10);
   expect(digest::of(x.grad()), gradient, line * 10 + 1);
-  if (parameters != 0 || std::getenv("DIGESTS")) expect(digest::of_gradients(*layer), parameters, line * 10 + 2);
+  if (parameters != 0 || std::getenv("DIGESTS"))
+    expect(digest::of_gradients(*layer), parameters, line * 10 + 2);
 }
 
 }  // namespace
@@ -50,16 +51,23 @@ TEST_CASE("Linear layers") {
 
 TEST_CASE("Convolutions") {
   check(nn::Conv1d(3, 4, 3), wave({2, 3, 8}), 2.467643, 3.328172, 1.247345);
-  check(nn::Conv2d(nn::Conv2dOptions(4, 6, {3, 2}).stride(2).padding({1, 0}).groups(2)), wave({2, 4, 7, 6}), -16.44968, 0.358482, 22.82246);
-  check(nn::Conv2d(nn::Conv2dOptions(2, 3, 3).padding(torch::kSame).bias(false)), wave({1, 2, 5, 5}), -0.2962809, 0.224827, 9.249069);
-  check(nn::Conv2d(nn::Conv2dOptions(2, 3, 3).padding(1).padding_mode(torch::kCircular)), wave({1, 2, 5, 5}), -2.184651, 0.7394397, 16.36802);
-  check(nn::Conv2d(nn::Conv2dOptions(2, 3, 3).padding(2).padding_mode(torch::kReflect)), wave({1, 2, 5, 5}), -7.649065, 2.540643, -6.634947);
-  check(nn::Conv3d(nn::Conv3dOptions(2, 3, 2).dilation(2)), wave({1, 2, 4, 4, 4}), 19.05569, -2.809192, 4.868318);
-  check(nn::ConvTranspose1d(nn::ConvTranspose1dOptions(3, 2, 3)), wave({2, 3, 4}), 0.8629932, -2.138989, -4.563978);
+  check(nn::Conv2d(nn::Conv2dOptions(4, 6, {3, 2}).stride(2).padding({1, 0}).groups(2)), wave({2, 4, 7, 6}),
+        -16.44968, 0.358482, 22.82246);
+  check(nn::Conv2d(nn::Conv2dOptions(2, 3, 3).padding(torch::kSame).bias(false)), wave({1, 2, 5, 5}),
+        -0.2962809, 0.224827, 9.249069);
+  check(nn::Conv2d(nn::Conv2dOptions(2, 3, 3).padding(1).padding_mode(torch::kCircular)), wave({1, 2, 5, 5}),
+        -2.184651, 0.7394397, 16.36802);
+  check(nn::Conv2d(nn::Conv2dOptions(2, 3, 3).padding(2).padding_mode(torch::kReflect)), wave({1, 2, 5, 5}),
+        -7.649065, 2.540643, -6.634947);
+  check(nn::Conv3d(nn::Conv3dOptions(2, 3, 2).dilation(2)), wave({1, 2, 4, 4, 4}), 19.05569, -2.809192,
+        4.868318);
+  check(nn::ConvTranspose1d(nn::ConvTranspose1dOptions(3, 2, 3)), wave({2, 3, 4}), 0.8629932, -2.138989,
+        -4.563978);
   nn::ConvTranspose2d up(nn::ConvTranspose2dOptions(4, 2, 3).stride(2).padding(1).output_padding(1));
   check(up, wave({1, 4, 3, 3}), -2.095395, 3.333204, 9.8249);
   CHECK(up->options.output_padding()->at(0) == 1);
-  check(nn::ConvTranspose3d(nn::ConvTranspose3dOptions(2, 2, 2).bias(false)), wave({1, 2, 2, 2, 2}), 0.06999159, 0.1445466, 2.66768);
+  check(nn::ConvTranspose3d(nn::ConvTranspose3dOptions(2, 2, 2).bias(false)), wave({1, 2, 2, 2, 2}),
+        0.06999159, 0.1445466, 2.66768);
 }
 
 TEST_CASE("Normalisations") {
@@ -73,14 +81,19 @@ TEST_CASE("Normalisations") {
   nn::BatchNorm2d image_norm(nn::BatchNorm2dOptions(3).eps(1e-3).momentum(0.3));
   check(image_norm, wave({2, 3, 4, 4}), -0.2429354, 0.2980253, -1.014801);
   expect(digest::of(image_norm->running_var), 1.267947);
-  check(nn::BatchNorm3d(nn::BatchNorm3dOptions(2).affine(false).track_running_stats(false)), wave({2, 2, 2, 3, 2}), -0.1703418, 0.114377);
-  check(nn::InstanceNorm2d(nn::InstanceNorm2dOptions(3).affine(true)), wave({2, 3, 4, 4}), -0.1711526, 0.257983, 2.073907);
+  check(nn::BatchNorm3d(nn::BatchNorm3dOptions(2).affine(false).track_running_stats(false)),
+        wave({2, 2, 2, 3, 2}), -0.1703418, 0.114377);
+  check(nn::InstanceNorm2d(nn::InstanceNorm2dOptions(3).affine(true)), wave({2, 3, 4, 4}), -0.1711526,
+        0.257983, 2.073907);
   check(nn::InstanceNorm1d(3), wave({2, 3, 4}), 0.7809594, -0.6648557);
-  check(nn::LayerNorm(nn::LayerNormOptions({3, 4}).eps(1e-4)), wave({2, 3, 4}), 4.158613, -6.584424, 3.949661);
-  check(nn::LayerNorm(nn::LayerNormOptions({4}).elementwise_affine(false)), wave({2, 3, 4}), 0.7809596, -0.6648546);
+  check(nn::LayerNorm(nn::LayerNormOptions({3, 4}).eps(1e-4)), wave({2, 3, 4}), 4.158613, -6.584424,
+        3.949661);
+  check(nn::LayerNorm(nn::LayerNormOptions({4}).elementwise_affine(false)), wave({2, 3, 4}), 0.7809596,
+        -0.6648546);
   check(nn::GroupNorm(2, 4), wave({2, 4, 3}), 0.6178244, -1.019651, -2.481181);
   check(nn::GroupNorm(nn::GroupNormOptions(2, 4).affine(false)), wave({2, 4, 3}), 3.103543, -1.827199);
-  check(nn::LocalResponseNorm(nn::LocalResponseNormOptions(2).alpha(0.2).k(2)), wave({2, 4, 3, 3}), -0.2502559, -0.1910895);
+  check(nn::LocalResponseNorm(nn::LocalResponseNormOptions(2).alpha(0.2).k(2)), wave({2, 4, 3, 3}),
+        -0.2502559, -0.1910895);
   check(nn::CrossMapLRN2d(nn::CrossMapLRN2dOptions(3).beta(0.5)), wave({2, 4, 3, 3}), -0.4503889, -0.2074815);
 }
 
@@ -97,7 +110,8 @@ TEST_CASE("Embeddings") {
   auto given = nn::Embedding::from_pretrained(wave({5, 3}));
   CHECK_FALSE(given->weight.requires_grad());
   expect(digest::of(given(index)), -0.8525794);
-  auto tuned = nn::Embedding::from_pretrained(wave({5, 3}), nn::EmbeddingFromPretrainedOptions().freeze(false));
+  auto tuned =
+      nn::Embedding::from_pretrained(wave({5, 3}), nn::EmbeddingFromPretrainedOptions().freeze(false));
   CHECK(tuned->weight.requires_grad());
   nn::EmbeddingBag bag(nn::EmbeddingBagOptions(5, 3).mode(torch::kSum));
   digest::fill(*bag);

@@ -34,21 +34,25 @@ TEST_CASE("Losses of values") {
   x = leaf(x);
   expect(of(nn::PoissonNLLLoss(nn::PoissonNLLLossOptions().full(true))(x, torch::sigmoid(y)), x), 1.337363);
   x = leaf(x);
-  expect(of(nn::HingeEmbeddingLoss(nn::HingeEmbeddingLossOptions().margin(4))(x, torch::sign(y)), x), 2.135846);
+  expect(of(nn::HingeEmbeddingLoss(nn::HingeEmbeddingLossOptions().margin(4))(x, torch::sign(y)), x),
+         2.135846);
   x = leaf(x);
   expect(of(nn::SoftMarginLoss()(x, torch::sign(y)), x), 0.649648);
   x = leaf(x);
   expect(of(nn::CosineEmbeddingLoss(nn::CosineEmbeddingLossOptions().margin(0.1))(x, y, sign), x), 0.2602188);
   x = leaf(x);
-  expect(of(nn::TripletMarginLoss(nn::TripletMarginLossOptions().margin(2).p(2).eps(1e-5))(x, y, y * y), x), 0.9821205);
+  expect(of(nn::TripletMarginLoss(nn::TripletMarginLossOptions().margin(2).p(2).eps(1e-5))(x, y, y * y), x),
+         0.9821205);
   x = leaf(x);
   nn::TripletMarginWithDistanceLoss triplet(
       nn::TripletMarginWithDistanceLossOptions()
-          .distance_function([](const torch::Tensor& a, const torch::Tensor& b) { return (a - b).abs().sum(1); })
+          .distance_function(
+              [](const torch::Tensor& a, const torch::Tensor& b) { return (a - b).abs().sum(1); })
           .reduction(torch::kSum));
   expect(of(triplet(x, y, y * y), x), -5.22247);
   torch::Tensor z = leaf(wave({4}));
-  expect(of(nn::MarginRankingLoss(nn::MarginRankingLossOptions().margin(0.2))(z, wave({4}, 0.3), sign), z), 1.997525);
+  expect(of(nn::MarginRankingLoss(nn::MarginRankingLossOptions().margin(0.2))(z, wave({4}, 0.3), sign), z),
+         1.997525);
 }
 
 TEST_CASE("Losses of probabilities") {
@@ -56,7 +60,8 @@ TEST_CASE("Losses of probabilities") {
   const torch::Tensor y = wave({4, 5}, 0.3), p = torch::sigmoid(y);
   expect(of(nn::BCEWithLogitsLoss()(x, p), x), 0.6920546);
   x = leaf(x);
-  expect(of(nn::BCEWithLogitsLoss(nn::BCEWithLogitsLossOptions().pos_weight(p.select(0, 1)))(x, p), x), 0.565051);
+  expect(of(nn::BCEWithLogitsLoss(nn::BCEWithLogitsLossOptions().pos_weight(p.select(0, 1)))(x, p), x),
+         0.565051);
   x = leaf(torch::sigmoid(x));
   expect(of(nn::BCELoss()(x, p), x), 0.5407632);
   x = leaf(x);
@@ -70,12 +75,13 @@ TEST_CASE("Losses of classes") {
   const torch::Tensor classes = longs({0, 3, 1, 4}), weight = torch::sigmoid(wave({5}));
   expect(of(nn::CrossEntropyLoss()(x, classes), x), 1.532263);
   x = leaf(x);
-  expect(of(nn::CrossEntropyLoss(
-                nn::CrossEntropyLossOptions().weight(weight).ignore_index(3).label_smoothing(0.2))(x, classes),
+  expect(of(nn::CrossEntropyLoss(nn::CrossEntropyLossOptions().weight(weight).ignore_index(3).label_smoothing(
+                0.2))(x, classes),
             x),
          0.9003351);
   x = leaf(x);
-  expect(of(nn::NLLLoss(nn::NLLLossOptions().weight(weight).reduction(torch::kSum))(x, classes), x), -0.05526048);
+  expect(of(nn::NLLLoss(nn::NLLLossOptions().weight(weight).reduction(torch::kSum))(x, classes), x),
+         -0.05526048);
   x = leaf(x);
   expect(of(nn::MultiMarginLoss(nn::MultiMarginLossOptions().margin(0.5))(x, classes), x), 0.7666541);
   x = leaf(x);

@@ -77,7 +77,8 @@ TEST_CASE("Results and gradients of a module") {
   (y * y).sum().backward();
   expect(digest::of_gradients(*net), 4.830199);
   net->zero_grad();
-  for (const auto& p : net->parameters()) CHECK((!p.grad().defined() || p.grad().abs().sum().item<float>() == 0));
+  for (const auto& p : net->parameters())
+    CHECK((!p.grad().defined() || p.grad().abs().sum().item<float>() == 0));
 }
 
 TEST_CASE("A module is shared, and its handles see new values") {

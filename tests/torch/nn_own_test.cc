@@ -14,9 +14,13 @@ using retrograd::Category, retrograd::category_of;
 namespace {
 
 template <class Layer>
-concept ChangesOptions = requires(Layer& layer) { layer.options.bias(false); };
+concept ChangesOptions = requires(Layer& layer) {
+  layer.options.bias(false);
+};
 template <class T>
-concept TakesReduction = requires(T reduction) { nn::L1LossOptions().reduction(reduction); };
+concept TakesReduction = requires(T reduction) {
+  nn::L1LossOptions().reduction(reduction);
+};
 
 // Registered in the constructor, and not in reset().
 struct WrongImpl : nn::Cloneable<WrongImpl> {
@@ -46,10 +50,13 @@ TEST_CASE("Options of a module are constant") {
 TEST_CASE("Errors of torch::nn") {
   const torch::Tensor x = torch::ones({2, 3});
   CHECK(category_of([] { nn::Linear(nullptr)->parameters(); }) == Category::bad_argument);
-  CHECK(category_of([] { nn::Conv2dOptions(1, 1, std::vector<int64_t>{1, 2, 3}); }) == Category::bad_argument);
+  CHECK(category_of([] {
+          nn::Conv2dOptions(1, 1, std::vector<int64_t>{1, 2, 3});
+        }) == Category::bad_argument);
   CHECK(category_of([] { nn::Embedding(nn::EmbeddingOptions(3, 2).sparse(true)); }) == Category::unsupported);
-  CHECK(category_of([&] { F::embedding(torch::ones({2}).to(torch::kLong), x, F::EmbeddingFuncOptions().sparse(true)); }) ==
-        Category::unsupported);
+  CHECK(category_of([&] {
+          F::embedding(torch::ones({2}).to(torch::kLong), x, F::EmbeddingFuncOptions().sparse(true));
+        }) == Category::unsupported);
   CHECK(category_of([&] { nn::Embedding::from_pretrained(torch::ones({2})); }) == Category::bad_dim);
   CHECK(category_of([] { nn::GELU(nn::GELUOptions().approximate("erf")); }) == Category::bad_argument);
   CHECK(category_of([] {
@@ -57,13 +64,14 @@ TEST_CASE("Errors of torch::nn") {
         }) == Category::bad_argument);
   CHECK(category_of([&] { F::smooth_l1_loss(x, x, F::SmoothL1LossFuncOptions().beta(1.0), 2.0); }) ==
         Category::bad_argument);
-  CHECK(category_of([&] { F::pad(x, F::PadFuncOptions({1, 1}).mode(torch::kReflect).value(3)); }) ==
-        Category::bad_argument);
+  CHECK(category_of([&] {
+          F::pad(x, F::PadFuncOptions({1, 1}).mode(torch::kReflect).value(3));
+        }) == Category::bad_argument);
 }
 
 TEST_CASE("A class that is not made again by reset() cannot be cloned") {
   const WrongImpl wrong;
-  CHECK(category_of([&] { wrong.clone(); }) == Category::bad_argument);
+  CHECK(category_of([&] { wrong.clone(); }) == Category::unsupported);
 }
 
 TEST_CASE("Both styles in one module") {

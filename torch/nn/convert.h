@@ -28,7 +28,8 @@ retrograd::PerDim<T> per_dim(const std::optional<std::vector<T>>& values) {
 /// Error(unsupported) if sparse gradients are asked for.
 inline void refuse_sparse(bool sparse, std::string_view op) {
   if (sparse)
-    retrograd::fail(retrograd::Category::unsupported, op, "there are no sparse gradients. Hint: sparse(false)");
+    retrograd::fail(retrograd::Category::unsupported, op,
+                    "there are no sparse gradients. Hint: sparse(false)");
 }
 
 }  // namespace torch::nn

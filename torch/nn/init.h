@@ -1,5 +1,5 @@
-// torch::nn::init: initial values, written in place; each returns the tensor. They are this library's (nn/init.h): what is
-// fitted to and the activation are given as strings or as torch::kFanOut, torch::kReLU.
+// torch::nn::init: initial values, written in place; each returns the tensor. They are this library's (nn/init.h).
+// A mode and an activation are strings, or torch::kFanOut, torch::kReLU.
 #pragma once
 
 #include <tuple>
@@ -8,6 +8,7 @@
 #include "torch/enum.h"
 #include "torch/nn/names.h"
 
+#pragma GCC visibility push(default)
 namespace torch::nn::init {
 
 using retrograd::nn::init::calculate_gain;
@@ -32,3 +33,4 @@ inline std::tuple<int64_t, int64_t> _calculate_fan_in_and_fan_out(const Tensor& 
 }
 
 }  // namespace torch::nn::init
+#pragma GCC visibility pop

@@ -42,6 +42,14 @@ class Wrapped : public detail::SharedClone<Self, Layer> {
 /// Of layers without options.
 struct NoOptions {};
 
+/// The holder of a layer: what TORCH_MODULE makes, but as a template, which costs nothing until a program uses it.
+template <class LayerImpl>
+class LayerHolder : public ModuleHolder<LayerImpl> {
+ public:
+  using ModuleHolder<LayerImpl>::ModuleHolder;
+  using Impl = LayerImpl;
+};
+
 namespace detail {
 
 template <class Options, class... Args>
@@ -65,11 +73,11 @@ concept ArgumentsOf =
 // The same with its holder; of 1, 2 and 3 dims; without options.
 #define RG_TORCH_LAYER(NAME)                \
   RG_TORCH_IMPL(NAME, NAME, NAME##Options); \
-  TORCH_MODULE(NAME)
+  using NAME = LayerHolder<NAME##Impl>
 #define RG_TORCH_LAYERS_123D(NAME) \
   RG_TORCH_LAYER(NAME##1d);        \
   RG_TORCH_LAYER(NAME##2d);        \
   RG_TORCH_LAYER(NAME##3d)
 #define RG_TORCH_PLAIN_LAYER(NAME)      \
   RG_TORCH_IMPL(NAME, NAME, NoOptions); \
-  TORCH_MODULE(NAME)
+  using NAME = LayerHolder<NAME##Impl>

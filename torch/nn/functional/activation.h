@@ -1,6 +1,5 @@
-// Activations of torch::nn::functional: with an options class, or without options. Like all functions of this folder they
-// are retrograd's functions with libtorch's way to give the arguments; what they compute, and errors, are documented
-// there.
+// Activations of torch::nn::functional. Like all functions of this folder they are retrograd's, and take arguments as
+// libtorch's do: an options class, or none. What they compute, and errors, are documented where retrograd has them.
 #pragma once
 
 #include <tuple>

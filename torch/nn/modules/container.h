@@ -1,4 +1,4 @@
-// Containers: Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict; AnyModule, and Functional, a function as a
+// Containers: Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict; AnyModule; Functional, a function as a
 // module. They are those of retrograd::nn, made from what they hold:
 //
 //   nn::Sequential body(nn::Linear(64, 128), nn::ReLU());

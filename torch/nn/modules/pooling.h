@@ -15,7 +15,7 @@ namespace torch::nn {
 #define RG_TORCH_MAX_POOL(NAME)                                                         \
   RG_TORCH_IMPL(NAME, NAME, NAME##Options,                                              \
                 std::tuple<Tensor, Tensor> forward_with_indices(Operand input) const;); \
-  TORCH_MODULE(NAME)
+  using NAME = LayerHolder<NAME##Impl>
 
 RG_TORCH_MAX_POOL(MaxPool1d);
 RG_TORCH_MAX_POOL(MaxPool2d);

@@ -1,4 +1,5 @@
-// Recurrent layers and cells. Results are libtorch's tuples: (output, h_n) of RNN and GRU, (output, (h_n, c_n)) of LSTM.
+// Recurrent layers and cells. Results are libtorch's tuples: (output, h_n) of RNN and GRU, (output, (h_n, c_n)) of
+// LSTM.
 #pragma once
 
 #include <optional>

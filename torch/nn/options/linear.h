@@ -1,6 +1,6 @@
-// Options of Linear, Bilinear, Flatten and Unflatten: the names and defaults of libtorch, and so are those of all files of
-// this folder. An option class has a setter for each option, which returns the options, and a reader of the same name.
-// The options of a function with the same options (torch::nn::functional) are the same class under its name there.
+// Options of Linear, Bilinear, Flatten and Unflatten. Names and defaults in this folder are libtorch's. An option class
+// has a setter for each option, which returns the options, and a reader of the same name. Where a function of
+// torch::nn::functional has the same options, the class has a second name there.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Options of Transformers and their layers. An activation is torch::kReLU, torch::kGELU or a function. Options of a stack
-// are in torch/nn/modules/transformer.h, since they have a layer.
+// Options of Transformers and their layers. An activation is torch::kReLU, torch::kGELU or a function. The options of a
+// stack, which have a layer, are in torch/nn/modules/transformer.h.
 #pragma once
 
 #include <functional>
