@@ -347,6 +347,25 @@ TEST_CASE("compiled for batches of any size") {
   CHECK(compiled.stats().captures == 1);
 }
 
+TEST_CASE("a compiled function with a hook inside of vmap runs eagerly") {
+  int calls = 0;
+  const auto loss = [&](const Tensor& x) {
+    const Tensor y = x * 2.0;
+    y.register_hook([&](const Tensor& g) {
+      ++calls;
+      return g * 3.0;
+    });
+    return rg::sum(y * y);
+  };
+  const auto compiled = rg::compile([&](const Tensor& x) { return rg::vmap(func::grad(loss))(x); });
+  for (const int seed : {1, 2}) {
+    const Tensor x = numbers({3, 4}, seed);
+    check_close(compiled(x), x * 24.0);
+  }
+  CHECK(calls == 2);
+  CHECK(compiled.stats().eager == 2);
+}
+
 TEST_CASE("autocast inside and outside") {
   const Tensor x = numbers({3, 2, 4}).to(rg::kFloat32);
   const Tensor w = numbers({5, 4}, 2).to(rg::kFloat32).requires_grad_();
