@@ -105,7 +105,6 @@ int main() {
   Net net;
   fill_parameters(*net, 0.4);
   write_weights(*net, text);
-  std::cout << net << std::endl;
 
   Net other;
   read_weights(*other, text);
@@ -125,7 +124,8 @@ int main() {
   std::printf("loss %.5f and elsewhere %.5f\n", here, there);
 
   // Running statistics were carried, too.
-  const auto* mean = resumed->named_buffers().find("blocks.0.norm.running_mean");
+  const auto buffers = resumed->named_buffers();
+  const auto* mean = buffers.find("blocks.0.norm.running_mean");
   TORCH_CHECK(mean != nullptr && mean->ne(0).any().item<bool>());
 
   // Tensors by position, and by name in an archive.
