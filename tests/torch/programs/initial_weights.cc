@@ -14,7 +14,8 @@ struct BlockImpl : torch::nn::Cloneable<BlockImpl> {
   BlockImpl(int64_t width, bool residual) : width(width), residual(residual) { reset(); }
   void reset() override {
     fc = register_module("fc", torch::nn::Linear(width, width));
-    norm = register_module("norm", torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(width).momentum(0.2)));
+    norm =
+        register_module("norm", torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(width).momentum(0.2)));
     scale = register_parameter("scale", torch::ones({width}));
   }
   torch::Tensor forward(torch::Tensor x) {
@@ -108,7 +109,8 @@ int main() {
 
   Net other;
   read_weights(*other, text);
-  torch::optim::RMSprop optimizer(other->parameters(), torch::optim::RMSpropOptions(2e-3).alpha(0.9).momentum(0.5));
+  torch::optim::RMSprop optimizer(other->parameters(),
+                                  torch::optim::RMSpropOptions(2e-3).alpha(0.9).momentum(0.5));
   std::printf("loss %.5f\n", train(other, optimizer, 1));
   std::printf("loss %.5f\n", train(other, optimizer, 9));
 
