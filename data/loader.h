@@ -13,8 +13,8 @@
 // state_dict() is the position of what was handed out, not of what was made ahead: the sampler at the start of the
 // epoch, and the number of batches since. After load_state_dict() the next begin() goes on with that epoch; then the
 // rest is bit for bit what it would have been. TrainingState (io/training_state.h) takes a loader as a part.
-// Limits: one thread at a time uses a loader, which outlives its iterators. A stateful data set has no position to save.
-// What is saved after a loop was left by break is a place within its epoch, with which a loaded program goes on.
+// Limits: one thread at a time uses a loader, which outlives its iterators. A stateful data set has no position to
+// save. What is saved after a loop was left by break is a place within its epoch, with which a loaded program goes on.
 #pragma once
 
 #include <memory>

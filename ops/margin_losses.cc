@@ -119,7 +119,7 @@ Tensor triplet_margin_loss(Operand anchor, const Tensor& positive, const Tensor&
 
 Tensor triplet_margin_with_distance_loss(Operand anchor, const Tensor& positive, const Tensor& negative,
                                          const DistanceFunction& distance_function, Scalar margin, bool swap,
-                                         std::string_view reduction) {
+                                         LossReduction reduction) {
   const NamedCall call("triplet_margin_with_distance_loss", anchor.where());
   if (!distance_function)
     return triplet_margin_loss(anchor, positive, negative, margin, 2.0, 1e-6, swap, reduction);

@@ -81,8 +81,9 @@ void carry(const T& from, T& to) {
 }  // namespace
 
 TEST_CASE("options are chained, or the size of a batch") {
-  auto options = data::DataLoaderOptions(8).workers(2).max_jobs(5).enforce_ordering(false).drop_last(true).timeout(
-      std::chrono::milliseconds(100));
+  auto options =
+      data::DataLoaderOptions(8).workers(2).max_jobs(5).enforce_ordering(false).drop_last(true).timeout(
+          std::chrono::milliseconds(100));
   CHECK(options.batch_size() == 8);
   auto loader = data::make_data_loader(Rows(), options);
   CHECK(loader->options().workers == 2);
@@ -96,23 +97,25 @@ TEST_CASE("options are chained, or the size of a batch") {
 
 TEST_CASE("a data set of one's own gets an ArrayRef") {
   std::vector<double> seen;
-  for (torch::Tensor& batch : *data::make_data_loader<SequentialSampler>(Rows(), 2))
+  auto rows = data::make_data_loader<SequentialSampler>(Rows(), 2);
+  for (torch::Tensor& batch : *rows)
     for (double row : batch.to_vector()) seen.push_back(row);
   CHECK(seen == std::vector<double>{0, 1, 2, 3, 4});
   CHECK(Rows().get_batch({3, 1}).to_vector() == std::vector<double>{3, 1});
   std::string text;
-  for (const auto& batch : *data::make_data_loader<SequentialSampler>(Letters(), 2))
-    text.append(batch.begin(), batch.end());
+  auto letters = data::make_data_loader<SequentialSampler>(Letters(), 2);
+  for (const auto& batch : *letters) text.append(batch.begin(), batch.end());
   CHECK(text == "ab.c.");
 }
 
 TEST_CASE("a sampler of one's own") {
   std::string text;
-  for (const auto& batch : *data::make_data_loader(Letters(), SequentialSampler(2), 1)) text += batch[0];
+  auto letters = data::make_data_loader(Letters(), SequentialSampler(2), 1);
+  for (const auto& batch : *letters) text += batch[0];
   CHECK(text == "ab");
   std::vector<int64_t> seen;
-  for (auto& batch : *data::make_data_loader(Rows(), Even(), data::DataLoaderOptions().workers(1)))
-    seen.push_back(batch.item<int64_t>());
+  auto even = data::make_data_loader(Rows(), Even(), data::DataLoaderOptions().workers(1));
+  for (auto& batch : *even) seen.push_back(batch.item<int64_t>());
   CHECK(seen == std::vector<int64_t>{0, 2, 4});
 }
 

@@ -109,8 +109,10 @@ void custom_functions() {
   auto bias = torch::linspace(1, 2, 4).requires_grad_();
   auto y = LinearFunction::apply(x, weight, bias);
   y.sum().backward();
-  std::cout << "x.grad\n" << x.grad() << "\nweight.grad\n" << weight.grad() << "\nbias.grad\n" << bias.grad()
-            << std::endl;
+  std::cout << "x.grad\n"
+            << x.grad() << "\nweight.grad\n"
+            << weight.grad() << "\nbias.grad\n"
+            << bias.grad() << std::endl;
 
   auto z = MulConstant::apply(torch::linspace(0, 1, 4).requires_grad_(), 5.5);
   std::cout << "z " << z.sum().item<double>() << std::endl;

@@ -39,8 +39,8 @@ struct Net : torch::nn::Module {
 };
 
 template <typename DataLoader>
-void train(size_t epoch, Net& model, torch::Device device, DataLoader& data_loader, torch::optim::Optimizer& optimizer,
-           size_t dataset_size) {
+void train(size_t epoch, Net& model, torch::Device device, DataLoader& data_loader,
+           torch::optim::Optimizer& optimizer, size_t dataset_size) {
   model.train();
   size_t batch_idx = 0;
   for (auto& batch : data_loader) {
@@ -67,12 +67,14 @@ void test(Net& model, torch::Device device, DataLoader& data_loader, size_t data
   for (const auto& batch : data_loader) {
     auto data = batch.data.to(device), targets = batch.target.to(device);
     auto output = model.forward(data);
-    test_loss += torch::nll_loss(output, targets, /*weight=*/{}, torch::Reduction::Sum).template item<float>();
+    test_loss +=
+        torch::nll_loss(output, targets, /*weight=*/{}, torch::Reduction::Sum).template item<float>();
     auto pred = output.argmax(1);
     correct += pred.eq(targets).sum().template item<int64_t>();
   }
   test_loss /= static_cast<double>(dataset_size);
-  std::printf("Test set: Average loss: %.4f | Correct: %ld of %zu\n", test_loss, static_cast<long>(correct), dataset_size);
+  std::printf("Test set: Average loss: %.4f | Correct: %ld of %zu\n", test_loss, static_cast<long>(correct),
+              dataset_size);
 }
 
 int main(int argc, char** argv) {
@@ -84,8 +86,9 @@ int main(int argc, char** argv) {
   model.to(device);
   fill_parameters(model, 0.2);
 
-  auto train_dataset =
-      Digits(path).map(torch::data::transforms::Normalize<>(0.3, 0.4)).map(torch::data::transforms::Stack<>());
+  auto train_dataset = Digits(path)
+                           .map(torch::data::transforms::Normalize<>(0.3, 0.4))
+                           .map(torch::data::transforms::Stack<>());
   const size_t train_size = train_dataset.size().value();
   auto train_loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
       std::move(train_dataset), /*batch_size=*/128);
@@ -94,7 +97,8 @@ int main(int argc, char** argv) {
                           .map(torch::data::transforms::Normalize<>(0.3, 0.4))
                           .map(torch::data::transforms::Stack<>());
   const size_t test_size = test_dataset.size().value();
-  auto test_loader = torch::data::make_data_loader(std::move(test_dataset), torch::data::DataLoaderOptions().batch_size(64));
+  auto test_loader =
+      torch::data::make_data_loader(std::move(test_dataset), torch::data::DataLoaderOptions().batch_size(64));
 
   torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.05).momentum(0.5));
   torch::optim::StepLR scheduler(optimizer, /*step_size=*/1, /*gamma=*/0.7);

@@ -54,7 +54,8 @@ void train(const std::string& path) {
     float last = 0;
     for (Example& batch : *loader) {
       optimizer.zero_grad();
-      auto loss = torch::nn::functional::binary_cross_entropy_with_logits(model->forward(batch.data), batch.target);
+      auto loss =
+          torch::nn::functional::binary_cross_entropy_with_logits(model->forward(batch.data), batch.target);
       loss.backward();
       optimizer.step();
       last = loss.item<float>();
@@ -77,7 +78,8 @@ void numbers() {
                                        data::DataLoaderOptions(4));
   for (double total : *loader) std::printf("total %.1f\n", total);
 
-  auto shuffled = data::make_data_loader(Squares(12), data::DataLoaderOptions(5).enforce_ordering(false).workers(3));
+  auto shuffled =
+      data::make_data_loader(Squares(12), data::DataLoaderOptions(5).enforce_ordering(false).workers(3));
   double total = 0;
   for (const auto& batch : *shuffled)
     for (const auto& example : batch) total += example.second;

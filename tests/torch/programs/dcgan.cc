@@ -77,16 +77,19 @@ int main() {
   fill_parameters(*generator, 0.2);
   fill_parameters(*discriminator, 0.2);
 
-  auto dataset = Waves().map(torch::data::transforms::Normalize<>(0.5, 0.5)).map(torch::data::transforms::Stack<>());
+  auto dataset =
+      Waves().map(torch::data::transforms::Normalize<>(0.5, 0.5)).map(torch::data::transforms::Stack<>());
   const int64_t batches_per_epoch = static_cast<int64_t>(
       std::ceil(static_cast<double>(dataset.size().value()) / static_cast<double>(kBatchSize)));
   auto data_loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
       std::move(dataset), torch::data::DataLoaderOptions().batch_size(kBatchSize).workers(2));
 
   torch::optim::Adam generator_optimizer(
-      generator->parameters(), torch::optim::AdamOptions(kLearningRate).betas(std::make_tuple(kBeta1, 0.999)));
+      generator->parameters(),
+      torch::optim::AdamOptions(kLearningRate).betas(std::make_tuple(kBeta1, 0.999)));
   torch::optim::Adam discriminator_optimizer(
-      discriminator->parameters(), torch::optim::AdamOptions(kLearningRate).betas(std::make_tuple(kBeta1, 0.999)));
+      discriminator->parameters(),
+      torch::optim::AdamOptions(kLearningRate).betas(std::make_tuple(kBeta1, 0.999)));
 
   for (int64_t epoch = 1; epoch <= kNumberOfEpochs; ++epoch) {
     int64_t batch_index = 0;
@@ -100,7 +103,8 @@ int main() {
       d_loss_real.backward();
 
       // Train discriminator with fake images.
-      torch::Tensor noise = waves({batch.data.size(0), kNoiseSize, 1, 1}, 1.7, double(epoch * 10 + batch_index));
+      torch::Tensor noise =
+          waves({batch.data.size(0), kNoiseSize, 1, 1}, 1.7, double(epoch * 10 + batch_index));
       torch::Tensor fake_images = generator->forward(noise);
       torch::Tensor fake_labels = torch::zeros(batch.data.size(0), device);
       torch::Tensor fake_output = discriminator->forward(fake_images.detach()).reshape(fake_labels.sizes());

@@ -14,7 +14,8 @@ struct BlockImpl : torch::nn::Cloneable<BlockImpl> {
   BlockImpl(int64_t width, bool residual) : width(width), residual(residual) { reset(); }
   void reset() override {
     fc = register_module("fc", torch::nn::Linear(width, width));
-    norm = register_module("norm", torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(width).momentum(0.2)));
+    norm =
+        register_module("norm", torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(width).momentum(0.2)));
     scale = register_parameter("scale", torch::ones({width}));
   }
   torch::Tensor forward(torch::Tensor x) {
@@ -105,11 +106,11 @@ int main() {
   Net net;
   fill_parameters(*net, 0.4);
   write_weights(*net, text);
-  std::cout << net << std::endl;
 
   Net other;
   read_weights(*other, text);
-  torch::optim::RMSprop optimizer(other->parameters(), torch::optim::RMSpropOptions(2e-3).alpha(0.9).momentum(0.5));
+  torch::optim::RMSprop optimizer(other->parameters(),
+                                  torch::optim::RMSpropOptions(2e-3).alpha(0.9).momentum(0.5));
   std::printf("loss %.5f\n", train(other, optimizer, 1));
   std::printf("loss %.5f\n", train(other, optimizer, 9));
 
@@ -125,7 +126,8 @@ int main() {
   std::printf("loss %.5f and elsewhere %.5f\n", here, there);
 
   // Running statistics were carried, too.
-  const auto* mean = resumed->named_buffers().find("blocks.0.norm.running_mean");
+  const auto buffers = resumed->named_buffers();
+  const auto* mean = buffers.find("blocks.0.norm.running_mean");
   TORCH_CHECK(mean != nullptr && mean->ne(0).any().item<bool>());
 
   // Tensors by position, and by name in an archive.

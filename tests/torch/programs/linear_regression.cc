@@ -33,7 +33,8 @@ int main() {
     optimizer.step();
 
     if ((epoch + 1) % 10 == 0)
-      std::cout << "Epoch [" << (epoch + 1) << "/" << num_epochs << "], Loss: " << loss.item<double>() << "\n";
+      std::cout << "Epoch [" << (epoch + 1) << "/" << num_epochs << "], Loss: " << loss.item<double>()
+                << "\n";
   }
 
   model->eval();
@@ -45,7 +46,8 @@ int main() {
   // The same line by least squares, from the normal equations.
   const auto design = torch::cat({x_train, torch::ones_like(x_train)}, /*dim=*/1);
   const auto best = torch::inverse(design.t().matmul(design)).matmul(design.t()).matmul(y_train);
-  std::cout << "least squares: " << best[0][0].item<float>() << " " << best.index({1, 0}).item<float>() << "\n";
+  std::cout << "least squares: " << best[0][0].item<float>() << " " << best.index({1, 0}).item<float>()
+            << "\n";
 
   // Logistic regression on the sign of x, with a weight decay and a momentum.
   torch::nn::Sequential classifier(torch::nn::Linear(1, 1), torch::nn::Sigmoid());

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # losses_test.sh PROGRAM EXPECTED [ARGUMENT...]: what a program prints is what it printed with libtorch.
 #
-# EXPECTED is the output with libtorch 2.15. Each line must have the same text around its numbers, and the same numbers
-# up to 1e-4, absolute or relative.
+# EXPECTED is the output with libtorch 2.15; only the names of nodes and the layout of printed tensors are this library's.
+# Each line must have the same text around its numbers, and the same numbers up to 1e-4, absolute or relative.
 set -euo pipefail
 
 program=$1 expected=$2

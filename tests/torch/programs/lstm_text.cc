@@ -47,7 +47,8 @@ class LanguageModelImpl : public torch::nn::Module {
   LanguageModelImpl(int64_t vocabulary, int64_t width, int64_t hidden, int64_t layers)
       : embedding_(register_module("embedding", torch::nn::Embedding(vocabulary, width))),
         lstm_(register_module(
-            "lstm", torch::nn::LSTM(torch::nn::LSTMOptions(width, hidden).num_layers(layers).batch_first(true)))),
+            "lstm",
+            torch::nn::LSTM(torch::nn::LSTMOptions(width, hidden).num_layers(layers).batch_first(true)))),
         decoder_(register_module("decoder", torch::nn::Linear(hidden, vocabulary))),
         hidden_(hidden),
         layers_(layers) {}
@@ -68,7 +69,8 @@ class LanguageModelImpl : public torch::nn::Module {
 };
 TORCH_MODULE(LanguageModel);
 
-static std::string write(LanguageModel& model, const Vocabulary& vocabulary, const std::string& start, int64_t length) {
+static std::string write(LanguageModel& model, const Vocabulary& vocabulary, const std::string& start,
+                         int64_t length) {
   torch::NoGradGuard no_grad;
   model->eval();
   auto state = model->initial_state(1);
@@ -104,7 +106,8 @@ int main() {
   }
   std::cout << count << " numbers\n";
 
-  torch::optim::Adam optimizer(model->parameters(), torch::optim::AdamOptions(1e-2).eps(1e-6).weight_decay(1e-5));
+  torch::optim::Adam optimizer(model->parameters(),
+                               torch::optim::AdamOptions(1e-2).eps(1e-6).weight_decay(1e-5));
   torch::nn::CrossEntropyLoss criterion;
   for (int epoch = 1; epoch <= 12; ++epoch) {
     auto state = model->initial_state(batch_size);

@@ -34,7 +34,8 @@ static std::string poly_desc(const torch::Tensor& weight, const torch::Tensor& b
 }
 
 // The k-th batch: points, and the polynomial there.
-static std::pair<torch::Tensor, torch::Tensor> get_batch(const torch::Tensor& w, const torch::Tensor& b, int64_t k) {
+static std::pair<torch::Tensor, torch::Tensor> get_batch(const torch::Tensor& w, const torch::Tensor& b,
+                                                         int64_t k) {
   const auto x = waves({kBatch}, 1.1, static_cast<double>(k));
   auto features = make_features(x);
   auto y = features.mm(w) + b.item();

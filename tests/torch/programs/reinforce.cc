@@ -1,4 +1,4 @@
-// Reinforcement learning: a policy and a critic balance a pole on a cart (advantage actor-critic, one update an episode).
+// Reinforcement learning: actor and critic balance a pole on a cart, with one update an episode.
 #include <torch/torch.h>
 
 #include <cmath>
@@ -42,7 +42,9 @@ class CartPole {
     for (int i = 0; i < 4; ++i) state_[i] += 0.02 * rates[i];
     return std::abs(state_[0]) < 2.4 && std::abs(angle()) < 0.2095;
   }
-  torch::Tensor observation() const { return torch::tensor({state_[0], state_[1], state_[2], state_[3]}).to(torch::kFloat); }
+  torch::Tensor observation() const {
+    return torch::tensor({state_[0], state_[1], state_[2], state_[3]}).to(torch::kFloat);
+  }
 
  private:
   double angle() const { return state_[2]; }
@@ -95,7 +97,8 @@ static void play(ActorCritic& model, CartPole& pole, Random& random, Episode& ep
 static torch::Tensor returns_of(const Episode& episode, double gamma = 0.99) {
   std::vector<float> returns(episode.rewards.size());
   double sum = 0;
-  for (size_t i = returns.size(); i-- > 0;) returns[i] = static_cast<float>(sum = episode.rewards[i] + gamma * sum);
+  for (size_t i = returns.size(); i-- > 0;)
+    returns[i] = static_cast<float>(sum = episode.rewards[i] + gamma * sum);
   const auto all = torch::tensor(returns);
   return (all - all.mean()) / (all.std() + 1e-6);
 }

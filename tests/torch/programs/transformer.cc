@@ -1,4 +1,4 @@
-// A transformer that learns to add 3 to each number of a sequence and to shift it: positions in a buffer, a causal mask.
+// A transformer that learns to add 3 to each number and to shift the sequence: positions in a buffer, a causal mask.
 #include <torch/torch.h>
 
 #include <cmath>
@@ -16,7 +16,8 @@ struct PositionalEncodingImpl : nn::Module {
   PositionalEncodingImpl(int64_t width, double dropout, int64_t max_length = 32)
       : dropout(register_module("dropout", nn::Dropout(nn::DropoutOptions(dropout)))) {
     auto position = torch::arange(max_length, torch::kFloat).unsqueeze(1);
-    auto div_term = torch::exp(torch::arange(0, width, 2, torch::kFloat) * (-std::log(10000.0) / double(width)));
+    auto div_term =
+        torch::exp(torch::arange(0, width, 2, torch::kFloat) * (-std::log(10000.0) / double(width)));
     auto table = torch::zeros({max_length, width});
     table.index_put_({torch::indexing::Slice(), torch::indexing::Slice(0, torch::indexing::None, 2)},
                      torch::sin(position * div_term));
@@ -60,7 +61,8 @@ TORCH_MODULE(Model);
 
 // (tokens, targets) of the k-th batch.
 static std::tuple<torch::Tensor, torch::Tensor> batch(int64_t k, int64_t size = 16) {
-  auto tokens = torch::arange(size * kLength, torch::kInt64).mul(7 + k % 5).add(k).remainder(kNumbers - 2).add(1);
+  auto tokens =
+      torch::arange(size * kLength, torch::kInt64).mul(7 + k % 5).add(k).remainder(kNumbers - 2).add(1);
   tokens = tokens.view({size, kLength}).contiguous();
   auto targets = torch::zeros_like(tokens);
   targets.slice(1, 1).copy_((tokens.slice(1, 0, kLength - 1) + 3) % kNumbers);
@@ -77,11 +79,13 @@ static void set_rate(torch::optim::Optimizer& optimizer, int64_t step, int64_t w
 int main() {
   Model model(2);
   fill_parameters(*model, 0.25);
-  std::cout << model->parameters().size() << " parameters, " << model->buffers().size() << " buffer" << std::endl;
+  std::cout << model->parameters().size() << " parameters, " << model->buffers().size() << " buffer"
+            << std::endl;
 
   torch::optim::AdamW optimizer(model->parameters(),
                                 torch::optim::AdamWOptions(5e-3).betas({0.9, 0.98}).weight_decay(0.01));
-  auto criterion = nn::CrossEntropyLoss(nn::CrossEntropyLossOptions().ignore_index(0).reduction(torch::kMean));
+  auto criterion =
+      nn::CrossEntropyLoss(nn::CrossEntropyLossOptions().ignore_index(0).reduction(torch::kMean));
   for (int64_t step = 1; step <= 40; ++step) {
     set_rate(optimizer, step, 10);
     auto [tokens, targets] = batch(step);
@@ -108,6 +112,7 @@ int main() {
   auto changed = tokens.clone();
   changed.index_put_({torch::indexing::Ellipsis, -1}, 1);
   const auto difference = (model->forward(changed) - logits).abs().sum(-1).amax(0);
-  std::printf("change of the last input: before %.6f\n", difference.slice(0, 0, kLength - 1).max().item<float>());
+  std::printf("change of the last input: before %.6f\n",
+              difference.slice(0, 0, kLength - 1).max().item<float>());
   TORCH_CHECK(difference[-1].item<float>() > 0, "the last position sees itself");
 }

@@ -15,12 +15,11 @@ namespace F = torch::nn::functional;
 
 struct Autoencoder : nn::Module {
   Autoencoder() {
-    encoder = register_module("encoder", nn::Sequential(nn::Linear(12, 8), nn::ELU(nn::ELUOptions().alpha(0.7)),
-                                                        nn::Linear(8, 3)));
-    decoder = register_module(
-        "decoder", nn::Sequential({{"in", nn::AnyModule(nn::Linear(3, 8))},
-                                   {"act", nn::AnyModule(nn::SiLU())},
-                                   {"out", nn::AnyModule(nn::Linear(8, 12))}}));
+    encoder = register_module(
+        "encoder", nn::Sequential(nn::Linear(12, 8), nn::ELU(nn::ELUOptions().alpha(0.7)), nn::Linear(8, 3)));
+    decoder = register_module("decoder", nn::Sequential({{"in", nn::AnyModule(nn::Linear(3, 8))},
+                                                         {"act", nn::AnyModule(nn::SiLU())},
+                                                         {"out", nn::AnyModule(nn::Linear(8, 12))}}));
   }
   torch::Tensor encode(torch::Tensor x) { return encoder->forward(x); }
   torch::Tensor forward(torch::Tensor x) { return decoder->forward(encode(x)); }
@@ -34,8 +33,10 @@ static std::vector<optim::OptimizerParamGroup> groups_of(nn::Module& module) {
   for (const auto& entry : module.named_parameters())
     (entry.value().dim() > 1 ? weights : biases).push_back(entry.value());
   std::vector<optim::OptimizerParamGroup> groups;
-  groups.emplace_back(weights, std::make_unique<optim::AdamWOptions>(optim::AdamWOptions(2e-2).weight_decay(0.05)));
-  groups.emplace_back(biases, std::make_unique<optim::AdamWOptions>(optim::AdamWOptions(1e-2).weight_decay(0)));
+  groups.emplace_back(weights,
+                      std::make_unique<optim::AdamWOptions>(optim::AdamWOptions(2e-2).weight_decay(0.05)));
+  groups.emplace_back(biases,
+                      std::make_unique<optim::AdamWOptions>(optim::AdamWOptions(1e-2).weight_decay(0)));
   return groups;
 }
 
@@ -50,10 +51,12 @@ int main() {
   std::cout << model->decoder->size() << std::endl;
 
   optim::AdamW encoder_optimizer(groups_of(*model->encoder), optim::AdamWOptions(1e-2));
-  optim::SGD decoder_optimizer(model->decoder->parameters(), optim::SGDOptions(0.2).momentum(0.8).dampening(0.1));
+  optim::SGD decoder_optimizer(model->decoder->parameters(),
+                               optim::SGDOptions(0.2).momentum(0.8).dampening(0.1));
   std::vector<optim::Optimizer*> optimizers{&encoder_optimizer, &decoder_optimizer};
   optim::StepLR schedule(decoder_optimizer, 15, 0.5);
-  optim::ReduceLROnPlateauScheduler plateau(encoder_optimizer, optim::ReduceLROnPlateauScheduler::min, 0.5f, 2);
+  optim::ReduceLROnPlateauScheduler plateau(encoder_optimizer, optim::ReduceLROnPlateauScheduler::min, 0.5f,
+                                            2);
 
   const auto x = waves({20, 12}, 0.21) * 0.8;
   for (int step = 1; step <= 45; ++step) {

@@ -21,5 +21,7 @@ inline void fill_parameters(torch::nn::Module& module, double scale = 0.3) {
 inline torch::Tensor waves(torch::IntArrayRef sizes, double frequency, double phase = 0) {
   int64_t count = 1;
   for (const int64_t size : sizes) count *= size;
-  return torch::sin(torch::arange(count, torch::kFloat64) * frequency + phase).to(torch::kFloat32).view(sizes);
+  return torch::sin(torch::arange(count, torch::kFloat64) * frequency + phase)
+      .to(torch::kFloat32)
+      .view(sizes);
 }
