@@ -135,4 +135,8 @@ Tensor Softmax2d::forward(Operand x) const {
   return F::softmax(x, -3);
 }
 
+std::tuple<double, double, InplaceOptions> Threshold::arguments() const {
+  return {threshold, value, options};
+}
+
 }  // namespace retrograd::nn

@@ -230,7 +230,7 @@ class Threshold : public Layer<Threshold> {
   Threshold(Module* parent, std::string name, double threshold, double value, InplaceOptions options = {});
   Tensor forward(Operand x) const;
   std::string extra_repr() const;
-  std::tuple<double, double, InplaceOptions> arguments() const { return {threshold, value, options}; }
+  std::tuple<double, double, InplaceOptions> arguments() const;
 
   const double threshold, value;
   const InplaceOptions options;

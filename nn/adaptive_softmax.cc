@@ -103,4 +103,9 @@ Tensor AdaptiveLogSoftmaxWithLoss::predict(Operand input) const {
   return argmax(log_prob(input), 1);
 }
 
+std::tuple<int64_t, int64_t, IntArray, AdaptiveLogSoftmaxWithLossOptions>
+AdaptiveLogSoftmaxWithLoss::arguments() const {
+  return {in_features, n_classes, cutoffs, options};
+}
+
 }  // namespace retrograd::nn

@@ -37,9 +37,7 @@ class AdaptiveLogSoftmaxWithLoss : public Layer<AdaptiveLogSoftmaxWithLoss> {
   Tensor log_prob(Operand input) const;
   /// (N, in_features) -> (N): the most probable classes; of one sample without N.
   Tensor predict(Operand input) const;
-  std::tuple<int64_t, int64_t, IntArray, AdaptiveLogSoftmaxWithLossOptions> arguments() const {
-    return {in_features, n_classes, cutoffs, options};
-  }
+  std::tuple<int64_t, int64_t, IntArray, AdaptiveLogSoftmaxWithLossOptions> arguments() const;
 
   const int64_t in_features, n_classes;
   const IntArray cutoffs;

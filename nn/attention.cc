@@ -101,4 +101,8 @@ MultiheadAttention::Output MultiheadAttention::operator()(Operand query, const T
               is_causal);
 }
 
+std::tuple<int64_t, int64_t, MultiheadAttentionOptions> MultiheadAttention::arguments() const {
+  return {embed_dim, num_heads, options};
+}
+
 }  // namespace retrograd::nn

@@ -83,9 +83,7 @@ class MultiheadAttention : public Layer<MultiheadAttention> {
                     const Tensor& key_padding_mask = {}, bool need_weights = true,
                     const Tensor& attn_mask = {}, bool average_attn_weights = true,
                     bool is_causal = false) const;
-  std::tuple<int64_t, int64_t, MultiheadAttentionOptions> arguments() const {
-    return {embed_dim, num_heads, options};
-  }
+  std::tuple<int64_t, int64_t, MultiheadAttentionOptions> arguments() const;
 
   const int64_t embed_dim, num_heads;
   const MultiheadAttentionOptions options;

@@ -105,4 +105,11 @@ std::string EmbeddingBag::extra_repr() const {
   return table_text(num_embeddings, embedding_dim, options) + fmt::format(", mode={}", options.mode);
 }
 
+std::tuple<int64_t, int64_t, EmbeddingOptions> Embedding::arguments() const {
+  return {num_embeddings, embedding_dim, options};
+}
+std::tuple<int64_t, int64_t, EmbeddingBagOptions> EmbeddingBag::arguments() const {
+  return {num_embeddings, embedding_dim, options};
+}
+
 }  // namespace retrograd::nn

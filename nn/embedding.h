@@ -37,9 +37,7 @@ class Embedding : public Layer<Embedding> {
                                    SourceLocation where = SourceLocation::current());
   Tensor forward(Operand index) const;
   std::string extra_repr() const;
-  std::tuple<int64_t, int64_t, EmbeddingOptions> arguments() const {
-    return {num_embeddings, embedding_dim, options};
-  }
+  std::tuple<int64_t, int64_t, EmbeddingOptions> arguments() const;
 
   const int64_t num_embeddings, embedding_dim;
   const EmbeddingOptions options;
@@ -72,9 +70,7 @@ class EmbeddingBag : public Layer<EmbeddingBag> {
                                       SourceLocation where = SourceLocation::current());
   Tensor forward(Operand index, const Tensor& offsets = {}, const Tensor& per_sample_weights = {}) const;
   std::string extra_repr() const;
-  std::tuple<int64_t, int64_t, EmbeddingBagOptions> arguments() const {
-    return {num_embeddings, embedding_dim, options};
-  }
+  std::tuple<int64_t, int64_t, EmbeddingBagOptions> arguments() const;
 
   const int64_t num_embeddings, embedding_dim;
   const EmbeddingBagOptions options;

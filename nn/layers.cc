@@ -36,4 +36,8 @@ Tensor CausalSelfAttention::forward(Operand x) const {
   return proj(mixed.transpose(1, 2).reshape({batch, length, width}));
 }
 
+std::tuple<int64_t, int64_t, CausalSelfAttentionOptions> CausalSelfAttention::arguments() const {
+  return {width, heads, options};
+}
+
 }  // namespace retrograd::nn

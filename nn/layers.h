@@ -35,9 +35,7 @@ class CausalSelfAttention : public Layer<CausalSelfAttention> {
                       CausalSelfAttentionOptions options = {},
                       SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x) const;
-  std::tuple<int64_t, int64_t, CausalSelfAttentionOptions> arguments() const {
-    return {width, heads, options};
-  }
+  std::tuple<int64_t, int64_t, CausalSelfAttentionOptions> arguments() const;
 
   const int64_t width, heads;
   const CausalSelfAttentionOptions options;

@@ -60,4 +60,11 @@ std::string Bilinear::extra_repr() const {
                      out_features, options.bias);
 }
 
+std::tuple<int64_t, int64_t, LinearOptions> Linear::arguments() const {
+  return {in_features, out_features, options};
+}
+std::tuple<int64_t, int64_t, int64_t, LinearOptions> Bilinear::arguments() const {
+  return {in1_features, in2_features, out_features, options};
+}
+
 }  // namespace retrograd::nn

@@ -20,9 +20,7 @@ class Linear : public Layer<Linear> {
          LinearOptions options = {});
   Tensor forward(Operand x) const;
   std::string extra_repr() const;
-  std::tuple<int64_t, int64_t, LinearOptions> arguments() const {
-    return {in_features, out_features, options};
-  }
+  std::tuple<int64_t, int64_t, LinearOptions> arguments() const;
 
   const int64_t in_features, out_features;
   const LinearOptions options;
@@ -38,9 +36,7 @@ class Bilinear : public Layer<Bilinear> {
            LinearOptions options = {});
   Tensor forward(Operand x1, const Tensor& x2) const;
   std::string extra_repr() const;
-  std::tuple<int64_t, int64_t, int64_t, LinearOptions> arguments() const {
-    return {in1_features, in2_features, out_features, options};
-  }
+  std::tuple<int64_t, int64_t, int64_t, LinearOptions> arguments() const;
 
   const int64_t in1_features, in2_features, out_features;
   const LinearOptions options;

@@ -205,4 +205,14 @@ Tensor CrossMapLRN2d::forward(Operand x) const {
 template class ResponseNorm<LocalResponseNorm>;
 template class ResponseNorm<CrossMapLRN2d>;
 
+std::tuple<int64_t, BatchNormOptions> AnyBatchNorm::arguments() const { return {num_features, options}; }
+std::tuple<int64_t, InstanceNormOptions> AnyInstanceNorm::arguments() const {
+  return {num_features, options};
+}
+std::tuple<int64_t, int64_t, GroupNormOptions> GroupNorm::arguments() const {
+  return {num_groups, num_channels, options};
+}
+std::tuple<IntArray, LayerNormOptions> LayerNorm::arguments() const { return {normalized_shape, options}; }
+std::tuple<IntArray, RMSNormOptions> RMSNorm::arguments() const { return {normalized_shape, options}; }
+
 }  // namespace retrograd::nn

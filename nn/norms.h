@@ -46,7 +46,7 @@ class ChannelNorm : public Module {
 class AnyBatchNorm : public ChannelNorm {
  public:
   std::string extra_repr() const;
-  std::tuple<int64_t, BatchNormOptions> arguments() const { return {num_features, options}; }
+  std::tuple<int64_t, BatchNormOptions> arguments() const;
 
   const BatchNormOptions options;
 
@@ -75,7 +75,7 @@ class BatchNorm : public Layer<BatchNorm<Dims>, AnyBatchNorm> {
 class AnyInstanceNorm : public ChannelNorm {
  public:
   std::string extra_repr() const;
-  std::tuple<int64_t, InstanceNormOptions> arguments() const { return {num_features, options}; }
+  std::tuple<int64_t, InstanceNormOptions> arguments() const;
 
   const InstanceNormOptions options;
 
@@ -124,9 +124,7 @@ class GroupNorm : public Layer<GroupNorm> {
             GroupNormOptions options = {}, SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x) const;
   std::string extra_repr() const;
-  std::tuple<int64_t, int64_t, GroupNormOptions> arguments() const {
-    return {num_groups, num_channels, options};
-  }
+  std::tuple<int64_t, int64_t, GroupNormOptions> arguments() const;
 
   const int64_t num_groups, num_channels;
   const GroupNormOptions options;
@@ -148,7 +146,7 @@ class LayerNorm : public Layer<LayerNorm> {
             LayerNormOptions options = {});
   Tensor forward(Operand x) const;
   std::string extra_repr() const;
-  std::tuple<IntArray, LayerNormOptions> arguments() const { return {normalized_shape, options}; }
+  std::tuple<IntArray, LayerNormOptions> arguments() const;
 
   const IntArray normalized_shape;
   const LayerNormOptions options;
@@ -167,7 +165,7 @@ class RMSNorm : public Layer<RMSNorm> {
   RMSNorm(Module* parent, std::string name, const IntArray& normalized_shape, RMSNormOptions options = {});
   Tensor forward(Operand x) const;
   std::string extra_repr() const;
-  std::tuple<IntArray, RMSNormOptions> arguments() const { return {normalized_shape, options}; }
+  std::tuple<IntArray, RMSNormOptions> arguments() const;
 
   const IntArray normalized_shape;
   const RMSNormOptions options;

@@ -39,4 +39,9 @@ std::string PixelUnshuffle::extra_repr() const { return fmt::format("downscale_f
 Tensor ChannelShuffle::forward(Operand x) const { return channel_shuffle(x, factor); }
 std::string ChannelShuffle::extra_repr() const { return fmt::format("groups={}", factor); }
 
+std::tuple<IntList, UnfoldOptions> Unfold::arguments() const { return {kernel_size, options}; }
+std::tuple<IntList, IntList, UnfoldOptions> Fold::arguments() const {
+  return {output_size, kernel_size, options};
+}
+
 }  // namespace retrograd::nn

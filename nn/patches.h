@@ -20,7 +20,7 @@ class Unfold : public Layer<Unfold> {
       : Layer(parent, std::move(name)), kernel_size(kernel_size), options(options) {}
   Tensor forward(Operand x) const;
   std::string extra_repr() const;
-  std::tuple<IntList, UnfoldOptions> arguments() const { return {kernel_size, options}; }
+  std::tuple<IntList, UnfoldOptions> arguments() const;
 
   const IntList kernel_size;
   const UnfoldOptions options;
@@ -38,9 +38,7 @@ class Fold : public Layer<Fold> {
         options(options) {}
   Tensor forward(Operand x) const;
   std::string extra_repr() const;
-  std::tuple<IntList, IntList, UnfoldOptions> arguments() const {
-    return {output_size, kernel_size, options};
-  }
+  std::tuple<IntList, IntList, UnfoldOptions> arguments() const;
 
   const IntList output_size, kernel_size;
   const UnfoldOptions options;

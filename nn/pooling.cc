@@ -169,4 +169,6 @@ template class AdaptivePool<AdaptiveMaxPool<1>, 1>;
 template class AdaptivePool<AdaptiveMaxPool<2>, 2>;
 template class AdaptivePool<AdaptiveMaxPool<3>, 3>;
 
+std::tuple<InterpolateOptions> Upsample::arguments() const { return {options}; }
+
 }  // namespace retrograd::nn

@@ -177,7 +177,7 @@ class Upsample : public Layer<Upsample> {
       : Layer(parent, std::move(name)), options(std::move(options)) {}
   Tensor forward(Operand x) const { return interpolate(x, options); }
   std::string extra_repr() const;
-  std::tuple<InterpolateOptions> arguments() const { return {options}; }
+  std::tuple<InterpolateOptions> arguments() const;
 
   const InterpolateOptions options;
 };

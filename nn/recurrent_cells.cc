@@ -129,4 +129,14 @@ Tensors GRUCell::step(const Tensor& x, const Recurrent::Weights& weights, const 
   return {detail::gru_steps(x, weights, before[0], {}, false)};
 }
 
+std::tuple<int64_t, int64_t, RNNCellOptions> RNNCell::arguments() const {
+  return {config().in, config().hidden, {config().bias, config().nonlinearity}};
+}
+std::tuple<int64_t, int64_t, LSTMCellOptions> LSTMCell::arguments() const {
+  return {config().in, config().hidden, {config().bias}};
+}
+std::tuple<int64_t, int64_t, GRUCellOptions> GRUCell::arguments() const {
+  return {config().in, config().hidden, {config().bias}};
+}
+
 }  // namespace retrograd::nn

@@ -65,9 +65,7 @@ class RNNCell : public Layer<RNNCell, RecurrentCell> {
           SourceLocation where = SourceLocation::current());
   Tensor forward(Operand input, const Tensor& h = {}) const;
   Tensor operator()(Operand input, const Tensor& h = {}) const;
-  std::tuple<int64_t, int64_t, RNNCellOptions> arguments() const {
-    return {config().in, config().hidden, {config().bias, config().nonlinearity}};
-  }
+  std::tuple<int64_t, int64_t, RNNCellOptions> arguments() const;
 
  private:
   Tensors step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const override;
@@ -81,9 +79,7 @@ class LSTMCell : public Layer<LSTMCell, RecurrentCell> {
   /// Error(bad_argument) when one of h and c is given without the other.
   LSTM::State forward(Operand input, const LSTM::State& state = {}) const;
   LSTM::State operator()(Operand input, const LSTM::State& state = {}) const;
-  std::tuple<int64_t, int64_t, LSTMCellOptions> arguments() const {
-    return {config().in, config().hidden, {config().bias}};
-  }
+  std::tuple<int64_t, int64_t, LSTMCellOptions> arguments() const;
 
  private:
   Tensors step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const override;
@@ -96,9 +92,7 @@ class GRUCell : public Layer<GRUCell, RecurrentCell> {
           SourceLocation where = SourceLocation::current());
   Tensor forward(Operand input, const Tensor& h = {}) const;
   Tensor operator()(Operand input, const Tensor& h = {}) const;
-  std::tuple<int64_t, int64_t, GRUCellOptions> arguments() const {
-    return {config().in, config().hidden, {config().bias}};
-  }
+  std::tuple<int64_t, int64_t, GRUCellOptions> arguments() const;
 
  private:
   Tensors step(const Tensor& x, const Recurrent::Weights& weights, const Tensors& before) const override;

@@ -112,4 +112,8 @@ Tensor TransformerDecoderLayer::operator()(Operand tgt, const Tensor& memory, co
               tgt_is_causal, memory_is_causal);
 }
 
+std::tuple<int64_t, int64_t, TransformerLayerOptions> detail::TransformerLayer::arguments() const {
+  return {d_model, nhead, options};
+}
+
 }  // namespace retrograd::nn

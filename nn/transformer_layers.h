@@ -41,9 +41,7 @@ namespace detail {
 /// Common base of the two: how it was made, and what both do with their parts.
 class TransformerLayer : public Module {
  public:
-  std::tuple<int64_t, int64_t, TransformerLayerOptions> arguments() const {
-    return {d_model, nhead, options};
-  }
+  std::tuple<int64_t, int64_t, TransformerLayerOptions> arguments() const;
 
   const int64_t d_model, nhead;
   const TransformerLayerOptions options;

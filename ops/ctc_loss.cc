@@ -18,7 +18,7 @@ namespace ops {
 namespace {
 
 // Checks log_probs, targets and lengths, which begin at operand `first`.
-void check_operands(const Call& call, size_t first) {
+void check_loss_operands(const Call& call, size_t first) {
   const TensorImpl &x = *call.operands[first], &targets = *call.operands[first + 1];
   const CtcAttrs& a = call.attrs_as<CtcAttrs>();
   if (!is_floating(x.dtype()) || is_float8(x.dtype()))
@@ -70,7 +70,7 @@ struct Operands {
 }  // namespace
 
 void CtcLoss::infer(const Call& call, TensorImpl* const* outputs) {
-  check_operands(call, 0);
+  check_loss_operands(call, 0);
   const TensorImpl& x = *call.operands[0];
   set_like(x, {x.shape()[1]}, *outputs[0]);
 }
@@ -84,7 +84,7 @@ void CtcLoss::jvp(TangentContext& c) {
 }
 
 void CtcLossBackward::infer(const Call& call, TensorImpl* const* outputs) {
-  check_operands(call, 1);
+  check_loss_operands(call, 1);
   const TensorImpl &g = *call.operands[0], &x = *call.operands[1], *v = call.operands[5];
   if (g.dtype() != x.dtype() || (v && v->dtype() != x.dtype()))
     fail_call(call, Category::dtype_mismatch, "gradient, direction and log_probs differ in dtype");

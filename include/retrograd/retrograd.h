@@ -1,5 +1,5 @@
-// retrograd: tensors, automatic differentiation, and backward passes traced into graphs. The only header that users
-// include; retrograd/version.h has the version alone.
+// retrograd: tensors, automatic differentiation, and backward passes traced into graphs. Beside it:
+// retrograd/data.h has data sets and loaders, retrograd/torch.h libtorch's spellings of all, retrograd/version.h the version.
 // Namespace `retrograd`; most programs write `namespace rg = retrograd;`. Docs: README.md, docs/design.md.
 #pragma once
 
@@ -8,12 +8,6 @@
 #include "autograd/gradcheck.h"
 #include "autograd/vmap.h"
 #include "cpu/parallel.h"
-#include "data/distributed_samplers.h"
-#include "data/idx_file.h"
-#include "data/loader.h"
-#include "data/mnist.h"
-#include "data/tensor_dataset.h"
-#include "data/transforms.h"
 #include "engine/accessor.h"
 #include "engine/allocator.h"
 #include "engine/autocast.h"

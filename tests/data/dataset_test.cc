@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "retrograd/retrograd.h"
+#include "retrograd/data.h"
 #include "tests/errors.h"
 #include "tests/test_folder.h"
 

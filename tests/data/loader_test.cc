@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "retrograd/retrograd.h"
+#include "retrograd/data.h"
 #include "tests/errors.h"
 #include "tests/test_folder.h"
 

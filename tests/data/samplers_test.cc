@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "retrograd/retrograd.h"
+#include "retrograd/data.h"
 #include "tests/errors.h"
 
 namespace rg = retrograd;
