@@ -67,4 +67,6 @@ std::tuple<int64_t, int64_t, int64_t, LinearOptions> Bilinear::arguments() const
   return {in1_features, in2_features, out_features, options};
 }
 
+template class Layer<Linear>;
+
 }  // namespace retrograd::nn

@@ -26,6 +26,7 @@ class Linear : public Layer<Linear> {
   const LinearOptions options;
   Parameter weight, bias;
 };
+extern template class Layer<Linear>;  // many modules have one: its functions would be compiled in every program
 
 /// x1 (..., in1), x2 (..., in2) -> (..., out): x1' weight[o] x2 + bias[o]. weight [out, in1, in2], bias [out], both
 /// uniform in +-1/sqrt(in1).

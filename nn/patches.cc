@@ -39,7 +39,16 @@ std::string PixelUnshuffle::extra_repr() const { return fmt::format("downscale_f
 Tensor ChannelShuffle::forward(Operand x) const { return channel_shuffle(x, factor); }
 std::string ChannelShuffle::extra_repr() const { return fmt::format("groups={}", factor); }
 
+Unfold::Unfold(Module* parent, std::string name, const IntList& kernel_size, UnfoldOptions options)
+    : Layer(parent, std::move(name)), kernel_size(kernel_size), options(options) {}
 std::tuple<IntList, UnfoldOptions> Unfold::arguments() const { return {kernel_size, options}; }
+
+Fold::Fold(Module* parent, std::string name, const IntList& output_size, const IntList& kernel_size,
+           UnfoldOptions options)
+    : Layer(parent, std::move(name)),
+      output_size(output_size),
+      kernel_size(kernel_size),
+      options(options) {}
 std::tuple<IntList, IntList, UnfoldOptions> Fold::arguments() const {
   return {output_size, kernel_size, options};
 }

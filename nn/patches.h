@@ -16,8 +16,7 @@ struct UnfoldOptions {
 class Unfold : public Layer<Unfold> {
  public:
   static constexpr std::string_view type_name = "Unfold";
-  Unfold(Module* parent, std::string name, const IntList& kernel_size, UnfoldOptions options = {})
-      : Layer(parent, std::move(name)), kernel_size(kernel_size), options(options) {}
+  Unfold(Module* parent, std::string name, const IntList& kernel_size, UnfoldOptions options = {});
   Tensor forward(Operand x) const;
   std::string extra_repr() const;
   std::tuple<IntList, UnfoldOptions> arguments() const;
@@ -31,11 +30,7 @@ class Fold : public Layer<Fold> {
  public:
   static constexpr std::string_view type_name = "Fold";
   Fold(Module* parent, std::string name, const IntList& output_size, const IntList& kernel_size,
-       UnfoldOptions options = {})
-      : Layer(parent, std::move(name)),
-        output_size(output_size),
-        kernel_size(kernel_size),
-        options(options) {}
+       UnfoldOptions options = {});
   Tensor forward(Operand x) const;
   std::string extra_repr() const;
   std::tuple<IntList, IntList, UnfoldOptions> arguments() const;

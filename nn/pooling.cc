@@ -169,6 +169,8 @@ template class AdaptivePool<AdaptiveMaxPool<1>, 1>;
 template class AdaptivePool<AdaptiveMaxPool<2>, 2>;
 template class AdaptivePool<AdaptiveMaxPool<3>, 3>;
 
+Upsample::Upsample(Module* parent, std::string name, InterpolateOptions options)
+    : Layer(parent, std::move(name)), options(std::move(options)) {}
 std::tuple<InterpolateOptions> Upsample::arguments() const { return {options}; }
 
 }  // namespace retrograd::nn

@@ -173,8 +173,7 @@ struct AdaptiveMaxPool : AdaptivePool<AdaptiveMaxPool<Dims>, Dims> {
 class Upsample : public Layer<Upsample> {
  public:
   static constexpr std::string_view type_name = "Upsample";
-  Upsample(Module* parent, std::string name, InterpolateOptions options)
-      : Layer(parent, std::move(name)), options(std::move(options)) {}
+  Upsample(Module* parent, std::string name, InterpolateOptions options);
   Tensor forward(Operand x) const { return interpolate(x, options); }
   std::string extra_repr() const;
   std::tuple<InterpolateOptions> arguments() const;
