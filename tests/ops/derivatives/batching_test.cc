@@ -1,6 +1,6 @@
 // Every op inside of vmap: each row of the table of derivatives (table.h) is mapped over a batch of each operand alone
 // and of all together, and gives what a loop over the samples gives. So do its gradients and tangents, taken inside of
-// vmap and outside, vmap of vmap, and the compiled form.
+// vmap and outside, and vmap of vmap.
 #include <catch2/catch.hpp>
 
 #include "autograd/func.h"
