@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/tensor_options.h"
+
 namespace retrograd::conformance {
 namespace {
 
@@ -164,6 +166,12 @@ ScalarType convert(const Argument& argument) {
   const std::optional<ScalarType> dtype = parse_dtype(text);
   if (!dtype) refuse(argument, "a dtype");
   return *dtype;
+}
+
+template <>
+TensorOptions convert(const Argument& argument) {
+  const ScalarType dtype = convert<ScalarType>(argument);
+  return dtype == ScalarType::Undefined ? TensorOptions() : TensorOptions(dtype);
 }
 
 template <>

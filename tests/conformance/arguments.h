@@ -94,6 +94,8 @@ std::vector<double> convert(const Argument& argument);
 template <>
 ScalarType convert(const Argument& argument);
 template <>
+TensorOptions convert(const Argument& argument);
+template <>
 Json convert(const Argument& argument);
 }  // namespace detail
 
