@@ -19,7 +19,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "ops/batch_rules.h"
 #include "ops/host_device.h"
 
 namespace retrograd::inline v0 {
@@ -82,6 +81,12 @@ struct AttrVisitor {
 };
 class RuleContext;
 class TangentContext;
+class BatchContext;
+
+// The batching rules of ops/batch_rules.h: a device cannot take the address of a function of the host.
+using BatchRule = void (*)(BatchContext&);
+inline constexpr BatchRule batch_elementwise = nullptr, batch_leading = nullptr, batch_dims = nullptr,
+                           batch_folded = nullptr, batch_draw = nullptr;
 
 enum class CastPolicy : uint8_t { none, lower_precision, float32, promote, banned };
 enum class Trait : uint32_t { pure = 1, elementwise = 16, commutative = 32, checks = 512 };

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/tensor_options.h"
-
 namespace retrograd::conformance {
 namespace {
 
@@ -166,12 +164,6 @@ ScalarType convert(const Argument& argument) {
   const std::optional<ScalarType> dtype = parse_dtype(text);
   if (!dtype) refuse(argument, "a dtype");
   return *dtype;
-}
-
-template <>
-TensorOptions convert(const Argument& argument) {
-  const ScalarType dtype = convert<ScalarType>(argument);
-  return dtype == ScalarType::Undefined ? TensorOptions() : TensorOptions(dtype);
 }
 
 template <>

@@ -33,7 +33,7 @@ class Arguments {
   Arguments(std::string_view op, const Signature& signature, const Tensors& in, const Json& attrs);
 
   std::string_view op() const { return op_; }
-  const Argument& operator[](size_t i) const { return arguments_[i]; }
+  const Argument& operator[](size_t i) const { return arguments_.at(i); }
   const Argument& operator[](std::string_view name) const;
   bool has(std::string_view name) const;
   size_t size() const { return arguments_.size(); }
@@ -93,8 +93,6 @@ template <>
 std::vector<double> convert(const Argument& argument);
 template <>
 ScalarType convert(const Argument& argument);
-template <>
-TensorOptions convert(const Argument& argument);
 template <>
 Json convert(const Argument& argument);
 }  // namespace detail

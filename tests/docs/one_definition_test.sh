@@ -13,12 +13,13 @@ alternatives='TeamSort|TeamScan'  # CUB's, and those of the stand-in for a devic
 
 find -L . -type f -name '*.h' -printf '%P\n' | grep -v -E '^(tests|tools|external)/|^ops/formulas\.h$' | sort >"$TEST_TMPDIR/headers"
 xargs awk -v alternatives="^($alternatives)\$" '
-  FNR == 1 { space = ""; public = 0 }
+  FNR == 1 { space = ""; depth = 0; public = 0 }
   /^#pragma GCC visibility push\(default\)/ { public = 1 }
   /^#pragma GCC visibility pop/ { public = 0 }
   /^(struct|class) [A-Za-z0-9]+;$/ && !public { sub(/;/, "", $2); declared[FILENAME, $2] }
-  /^namespace [^{]*\{/ { space = space " " $2 " " $3 }
-  /^}.*namespace/ { space = "" }
+  /^namespace [^{]*\{/ && !/}/ { outer[++depth] = space; space = space " " $2 " " $3 }
+  /^}.*namespace/ { space = outer[depth--] }
+  /^(struct|class) std::/ { next }  # a specialisation
   /^(struct|class|enum|union) / && /\{/ {
     ++types
     sub(/\{.*/, "")

@@ -6,6 +6,7 @@
 #include "torch/array_ref.h"
 #include "torch/data/transforms.h"
 
+#pragma GCC visibility push(default)
 namespace torch {
 namespace serialize {
 class InputArchive;
@@ -40,3 +41,4 @@ class ChunkDataset {
 
 }  // namespace data::datasets
 }  // namespace torch
+#pragma GCC visibility pop

@@ -5,6 +5,7 @@
 #include "torch/arg.h"
 #include "torch/data/samplers.h"
 
+#pragma GCC visibility push(default)
 namespace torch::data {
 
 using retrograd::data::Iterator;
@@ -53,3 +54,4 @@ requires(Dataset::is_stateful) std::unique_ptr<StatefulDataLoader<Dataset>> make
 }
 
 }  // namespace torch::data
+#pragma GCC visibility pop

@@ -4,6 +4,7 @@
 #include "data/distributed_samplers.h"
 #include "torch/data/datasets.h"
 
+#pragma GCC visibility push(default)
 namespace torch::data::samplers {
 
 /// The base of a sampler of one's own.
@@ -52,3 +53,4 @@ using retrograd::data::samplers::BatchSize;
 using retrograd::data::samplers::CustomBatchRequest;
 
 }  // namespace torch::data::samplers
+#pragma GCC visibility pop

@@ -3,6 +3,7 @@
 
 #include "data/transforms.h"
 
+#pragma GCC visibility push(default)
 namespace torch::data {
 
 using retrograd::data::Example;
@@ -15,3 +16,4 @@ using namespace retrograd::data::transforms;
 }
 
 }  // namespace torch::data
+#pragma GCC visibility pop
