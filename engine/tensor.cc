@@ -1,8 +1,6 @@
 // Methods of Tensor that are not ops: access, autograd state. Op methods are in ops/methods.cc. See engine/tensor.h.
 #include "engine/tensor.h"
 
-#include <iostream>
-
 #include <fmt/format.h>
 
 #include "engine/autograd.h"
@@ -78,7 +76,7 @@ Tensor Tensor::_base(SourceLocation where) const {
   return Tensor(impl().base);
 }
 
-void Tensor::print() const { std::cerr << '[' << describe(*this) << "]\n"; }
+void Tensor::print() const { fmt::print(stderr, "[{}]\n", describe(*this)); }
 
 void Tensor::check_has_data(std::string_view op, SourceLocation where) const {
   if (const TensorImpl& self = impl(op, where); self.graph)
