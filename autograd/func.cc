@@ -52,6 +52,11 @@ Pullback::Pullback(std::string_view op, const autograd::VectorFunction& f, const
                    bool only_once, SourceLocation where)
     : op_(op), where_(where), records_(GradMode::is_enabled()), only_once_(only_once) {
   const EnableGradGuard recording;
+  if (!GradMode::is_enabled())
+    fail(Category::bad_argument, op,
+         "inference mode keeps gradients off, so all of them would be zeros. Hint: no_grad in its place, or "
+         "InferenceMode(false) around the derivative",
+         where);
   inputs_ = fresh(inputs, where);
   outputs_ = f(inputs_);
   has_outer_history_ = records_ && has_outer_history(outputs_, inputs_);

@@ -41,6 +41,14 @@ Tensors without_history(Tensors list, bool create_graph) {
   return list;
 }
 
+void check_gradients_are_on(std::string_view function, SourceLocation where) {
+  if (!GradMode::is_enabled())
+    fail(Category::bad_argument, function,
+         "inference mode keeps gradients off, so all of them would be zeros. Hint: no_grad in its place, or "
+         "InferenceMode(false) around the derivative",
+         where);
+}
+
 Tensor zeros_for(const Tensor& x, SourceLocation where) { return zeros_of(x.impl().type(), where); }
 
 [[noreturn]] void independent(std::string_view function, size_t input, SourceLocation where) {
@@ -142,6 +150,7 @@ VjpResult vjp(const VectorFunction& f, const Tensors& inputs, const Tensors& cot
   require_function(static_cast<bool>(f), "vjp", where);
   const Wanted options(given);
   EnableGradGuard recording;
+  check_gradients_are_on("vjp", where);
   const Tensors x = fresh(inputs, options.create_graph, where);
   VjpResult result;
   const Tensors y = f(x);
@@ -161,6 +170,7 @@ std::vector<Tensors> jacobian(const VectorFunction& f, const Tensors& inputs, Fu
   require_function(static_cast<bool>(f), "jacobian", where);
   const Wanted options(given);
   EnableGradGuard recording;
+  check_gradients_are_on("jacobian", where);
   const Tensors x = fresh(inputs, options.create_graph, where);
   std::vector<Tensors> result;
   for (const Tensor& y : f(x))
@@ -185,6 +195,7 @@ HessianProduct hvp(const ScalarFunction& f, const Tensors& inputs, const Tensors
   const Wanted options(given);
   check_types("hvp", v, inputs, where);
   EnableGradGuard recording;
+  check_gradients_are_on("hvp", where);
   const Tensors x = fresh(inputs, options.create_graph, where);
   HessianProduct result;
   DualLevel level(where);
@@ -211,6 +222,7 @@ HessianProduct vhp(const ScalarFunction& f, const Tensors& inputs, const Tensors
   const Wanted options(given);
   check_types("vhp", v, inputs, where);
   EnableGradGuard recording;
+  check_gradients_are_on("vhp", where);
   const Tensors x = fresh(inputs, options.create_graph, where);
   HessianProduct result;
   const Tensors gradient = scalar_gradient("vhp", f, x, result.output, options, where);

@@ -158,7 +158,10 @@ void Batching::Rules::emit(const Call& call, Tensor* results) {
 
 // Hooks and functions of the user see one sample, and so do the bookkeeping ops, which only move values.
 void Batching::Rules::run_user_code(const Call& call, Tensor* results) {
-  if (call.op == &ops::accumulate_grad && !is_batched(*call.attrs_as<AccumulateGradAttrs>().leaf))
+  const auto is_from_outside = [this](const TensorImpl& leaf) {
+    return !is_batched(leaf) || leaf.meta->batched.level < of_.level();
+  };
+  if (call.op == &ops::accumulate_grad && is_from_outside(*call.attrs_as<AccumulateGradAttrs>().leaf))
     fail_call(call, Category::unsupported,
               "vmap: the gradient of each sample is accumulated into one leaf from outside. Hint: "
               "autograd::grad, or func::grad of a function of that tensor");

@@ -275,7 +275,7 @@ void check_result(const TensorImpl& self, const Tensor& result, std::string_view
             "vmap: {}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
             "that has more elements than `self`. This happened due to `other` being vmapped over but `self` "
             "not being vmapped over. Hint: use the function that gives a new tensor, or make self of a "
-            "batched tensor (new_zeros, zeros_like)",
+            "batched tensor (x.clone(), x + zeros)",
             name),
         where);
   const ScalarType from = result.dtype(), to = self.dtype();
@@ -404,9 +404,16 @@ bool is_stale(const TensorImpl& view) {
 
 // Several threads that only read may get here: when the base was written, they take turns.
 void bring_up_to_date(TensorImpl& view) {
-  if (has_lost_its_base(view)) view.forget_base();
-  if (!view.base || !view.base->meta || !view.base->meta->epoch) return;
   static constinit StripedLock refreshing;
+  if (has_lost_its_base(view)) {
+    RefPtr<TensorImpl> base;  // ends after the lock: what it holds may run code of the user
+    const std::lock_guard lock(refreshing.of(&view));
+    if (has_lost_its_base(view)) {
+      base = view.base;
+      view.forget_base();
+    }
+  }
+  if (!view.base || !view.base->meta || !view.base->meta->epoch) return;
   std::lock_guard lock(refreshing.of(&view));
   if (!is_stale(view)) return;
   TensorImpl& base = *view.base;
@@ -471,15 +478,15 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
   cell.storage()->will_be_written();  // before any change: it may fail
   if (RegionLog::is_open()) RegionLog::before_write(cell);
   old.let_go();
+  // Before the history changes: the tensor outside of vmap may refuse the write.
+  if (is_batched(cell)) Batching::of(cell, name, where).write(cell, result, effective_location(where));
   if (cell.base)
     write_history_of_base(cell, result, recorded, where);
   else
     write_history(cell, result, recorded);
-  if (is_batched(cell))
-    Batching::of(cell, name, where).write(cell, result, effective_location(where));
-  else if (FunctionRecording* function = recorded_function())
+  if (FunctionRecording* function = recorded_function(); function && !is_batched(cell))
     function->write(cell, result, effective_location(where));
-  else
+  else if (!is_batched(cell))
     copy_memory(result.impl(), self, effective_location(where));
   if (RegionLog::is_open()) RegionLog::wrote(cell, result.impl());
   if (recorded) saved_result_is_self(cell, result.impl());

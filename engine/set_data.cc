@@ -25,6 +25,9 @@ void check_new_type(const TensorImpl& self, const TensorImpl& other, SourceLocat
     refuse(Category::bad_argument, "a view shows the memory of its base. Hint: copy_ writes the values");
   if (self.requires_grad && !is_floating(other.dtype()))
     refuse(Category::requires_grad_forbidden, "only floating tensors can require gradients");
+  if (self.requires_grad && other.storage()->is_inference() && !InferenceMode::is_enabled())
+    refuse(Category::requires_grad_forbidden,
+           "memory of inference mode is to require a gradient outside of the mode. Hint: clone it first");
   if (self.type() == other.type()) return;
   if (self.grad_fn) refuse(Category::bad_argument, "its history is of the old type. Hint: detach() it first");
   if (self.meta && self.meta->grad.defined())
@@ -72,6 +75,7 @@ void Tensor::set_data(const Tensor& other, SourceLocation where) const {
   const NamedCall call("set_data", where);
   TensorImpl &self = impl("set_data", where), &from = other.impl("set_data", where);
   refuse_recording("set_data", "a tensor gets other memory", where);
+  check_has_data("set_data", where);
   other.check_has_data("set_data", where);
   check_new_type(self, from, where);
   const uint32_t version = self.storage()->version();

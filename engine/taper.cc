@@ -23,8 +23,8 @@ Wants wants_of(const Call& call) {
     TensorImpl* x = call.operands[i];
     if (!x || !is_floating(x->dtype())) continue;
     if (x->base) {
-      refresh_view(*x);
-      wants.any |= x->base->requires_grad;
+      refresh_view(*x);  // afterwards it may be a view no more
+      wants.any |= x->base && x->base->requires_grad;
     }
     if (!x->requires_grad) continue;
     wants.gradients |= uint64_t{1} << (i < 64 ? i : 63);

@@ -65,8 +65,10 @@ ConvLayer::ConvLayer(Module* parent, std::string name, int64_t in, int64_t out, 
       weight(this, "weight", empty(weight_shape)),
       bias(this, "bias", has_bias ? empty({out}) : Tensor()) {
   init::kaiming_uniform_(weight, std::sqrt(5.0));
-  const double bound = 1 / std::sqrt(static_cast<double>(init::fans(weight).in));
-  if (has_bias) init::uniform_(bias, -bound, bound);
+  const int64_t fan_in = init::fans(weight).in;
+  if (!has_bias || fan_in == 0) return;  // without inputs there is no bound, as in Linear
+  const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
+  init::uniform_(bias, -bound, bound);
 }
 
 template <int Dims>

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <typeinfo>
 
 #include <fmt/format.h>
 
+#include "nn/class_name.h"
 #include "nn/module.h"
 
 namespace retrograd::inline v0::nn {
@@ -105,6 +107,12 @@ std::shared_ptr<Module> detail::ModuleCopies::of(const std::shared_ptr<Module>& 
 
 // A copy has the same class and options, so the same names in the same order, unless members were added from outside.
 void Module::take_values_of(const Module& source) {
+  const std::type_info &made = typeid(*this), &wanted = typeid(source);
+  if (made != wanted)
+    throw Error(Category::unsupported,
+                fmt::format("clone: {0} inherits clone() of {1}. Hint: override clone(): return "
+                            "clone_as<{0}>(arguments of its constructor)",
+                            detail::class_name(wanted), detail::class_name(made)));
   const Members own = members(), given = source.members();
   const std::vector<Place> own_places = places(), given_places = source.places();
   if (!std::ranges::equal(own, given, {}, &Member::name, &Member::name) ||

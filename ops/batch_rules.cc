@@ -192,8 +192,11 @@ void batch_folded(BatchContext& c) {
 // gives them; an op that draws no element by itself has a position for each sample.
 void batch_draw(BatchContext& c) {
   const std::string_view op = c.call().op->name;
-  if (!c.draws_differ()) return loop(c, false);
-  if (op == "randperm" || (op == "multinomial" && c.rank(0) != 1)) return loop(c, true);
+  if (!c.draws_differ()) return batch_by_loop(c);
+  if (op == "randperm" || (op == "multinomial" && c.rank(0) != 1)) {
+    note_loop(*c.call().op);
+    return loop(c, true);
+  }
   AttrCopy attrs(c.call());
   if (c.operands() == 0)
     attrs.change([&c](std::string_view name, Shape& size) {

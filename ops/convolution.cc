@@ -8,6 +8,7 @@
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
 #include "ops/batching.h"
+#include "ops/creation.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
@@ -186,6 +187,14 @@ Attrs grouped(const BatchContext& c) {
   return attrs;
 }
 
+// No samples make no groups.
+bool give_no_samples(BatchContext& c) {
+  if (c.size().raw() != 0) return false;
+  const TensorType& type = c.out_type();
+  c.give(0, zeros_of({type.dtype, type.device, c.with_batch(type.shape)}, c.where()));
+  return true;
+}
+
 // With one weight the samples are samples of one convolution; with one for each, they are groups of it. `shares_input`:
 // features of one input need no groups, where the weight's dim 0 is the features.
 void batch_convolution(BatchContext& c, bool shares_input) {
@@ -201,6 +210,7 @@ void batch_convolution(BatchContext& c, bool shares_input) {
     }
     return c.give(0, result);
   }
+  if (give_no_samples(c)) return;
   const bool is_shared = shares_input && !c.is_batched(0) && c.attrs<Attrs>().groups == 1;
   Attrs attrs = is_shared ? c.attrs<Attrs>() : grouped(c);
   const Tensor bias =
@@ -216,6 +226,7 @@ void Convolution::batch(BatchContext& c) { batch_convolution(c, true); }
 void ConvolutionTranspose::batch(BatchContext& c) { batch_convolution(c, false); }
 
 void ConvolutionWeight::batch(BatchContext& c) {
+  if (give_no_samples(c)) return;
   const SourceLocation where = c.where();
   const bool is_shared = !c.is_batched(0) && c.attrs<Attrs>().groups == 1;
   Attrs attrs = is_shared ? c.attrs<Attrs>() : grouped(c);

@@ -56,11 +56,17 @@ T converted(int64_t v) {
   return static_cast<T>(v);
 }
 
+// As the Taper does with what ops compute.
+void mark_in_inference_mode(TensorImpl& cell) {
+  if (InferenceMode::is_enabled() && cell.storage()) cell.storage()->mark_inference();
+}
+
 Tensor fresh(const Shape& size, const TensorOptions& options, std::string_view op, SourceLocation where) {
   check_type(size, options.dtype(), op, where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(options.dtype(), kCPU, size);
   cell->allocate();
+  mark_in_inference_mode(*cell);
   return Tensor(std::move(cell));
 }
 
@@ -98,6 +104,7 @@ Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(options.dtype(), options.device(), size);
   executor_of(options.device()).allocate(*cell);
+  mark_in_inference_mode(*cell);
   return finish(Tensor(std::move(cell)), options, where);
 }
 
@@ -384,6 +391,7 @@ Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*re
   const int64_t bytes =
       Dim::checked_mul(size.numel().value(), static_cast<int64_t>(element_size(options.dtype())));
   cell->set_storage(Storage::wrap(data, bytes, release, context));
+  mark_in_inference_mode(*cell);
   return finish(Tensor(std::move(cell)), options, where);
 }
 

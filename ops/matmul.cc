@@ -266,7 +266,9 @@ void Linear::batch(BatchContext& c) {
     return c.give(0,
                   has_biases ? add(Operand(result, where), align(c.value(2), shape.rank(), where)) : result);
   }
-  const Dim in = c.shape(0).back(), out = shape.back(), rows = c.out_type().shape.numel() / out;
+  Shape rows_only = c.out_type().shape;
+  rows_only.erase(rows_only.rank() - 1);
+  const Dim in = c.shape(0).back(), out = shape.back(), rows = rows_only.numel();
   const Tensor x = reshape_to(Operand(c.all(0), where), {c.size(), rows, in});
   const Tensor weight = retrograd::transpose(Operand(c.value(1), where), 1, 2);
   const Tensor result =

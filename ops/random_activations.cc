@@ -7,6 +7,7 @@
 
 #include "engine/inplace.h"
 #include "engine/named_call.h"
+#include "engine/runner.h"
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
@@ -38,7 +39,11 @@ Tensor rrelu(Operand x, double lower, double upper, bool training) {
     fail(Category::bad_argument, "rrelu", fmt::format("there are no slopes from {} to {}", lower, upper),
          x.where());
   if (!training) return leaky_relu(x, (lower + upper) / 2);
-  const Tensor slope = zeros_like(x).uniform_(lower, upper, x.where());
+  // A new tensor: a draw for each sample of vmap cannot be written into one that is not batched.
+  const TensorImpl& like = x.tensor().impl();
+  const Tensor slope = ops::emit<ops::Uniform>(
+      {}, {like.shape(), lower, upper, like.dtype(), ops::reserve_draw("rrelu", x.where()), like.device()},
+      x.where());
   return where(gt(x, 0), x, mul(x, slope));
 }
 
@@ -57,7 +62,10 @@ Tensor gumbel_softmax(Operand logits, double tau, bool hard, int64_t dim) {
          logits.where());
   const ops::Widened wide(logits.tensor());
   const Tensor x = wide(logits.tensor());
-  const Tensor noise = neg(log(zeros_like(x).exponential_(1, logits.where())));
+  const SourceLocation at = logits.where();
+  const Tensor drawn = ops::emit<ops::Exponential>(
+      {}, {x.impl().shape(), 1.0, x.dtype(), ops::reserve_draw("gumbel_softmax", at), x.device()}, at);
+  const Tensor noise = neg(log(drawn));
   const Tensor soft = softmax(div(add(x, noise), tau), dim);
   if (!hard) return wide.back(soft);
   const Tensor largest = argmax(detach(soft), dim, true);

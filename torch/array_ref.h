@@ -8,7 +8,9 @@
 // Error(bad_argument).
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <ostream>
 
 #include "engine/sizes.h"
@@ -40,6 +42,10 @@ class ArrayRef {
   constexpr const T* data() const { return data_; }
   constexpr iterator begin() const { return data_; }
   constexpr iterator end() const { return data_ + size_; }
+  constexpr const_iterator cbegin() const { return begin(); }
+  constexpr const_iterator cend() const { return end(); }
+  constexpr std::reverse_iterator<iterator> rbegin() const { return std::reverse_iterator<iterator>(end()); }
+  constexpr std::reverse_iterator<iterator> rend() const { return std::reverse_iterator<iterator>(begin()); }
   constexpr const T& operator[](size_t i) const { return data_[i]; }
   /// Error(index_out_of_range) beyond the end.
   const T& at(size_t i) const {
@@ -53,6 +59,10 @@ class ArrayRef {
   std::vector<T> vec() const { return {begin(), end()}; }
   constexpr ArrayRef slice(size_t from, size_t count) const { return {data_ + from, count}; }
   constexpr ArrayRef slice(size_t from) const { return slice(from, size_ - from); }
+  constexpr bool equals(const ArrayRef& other) const {
+    return std::equal(begin(), end(), other.begin(), other.end());
+  }
+  friend constexpr bool operator==(const ArrayRef& a, const ArrayRef& b) { return a.equals(b); }
   /// For the library's functions, which take vectors.
   operator std::vector<T>() const { return vec(); }
 

@@ -6,6 +6,10 @@
 // docs/libtorch.md has alternatives.
 #pragma once
 
+#include <concepts>
+#include <optional>
+#include <tuple>
+
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/attention.h"
@@ -559,11 +563,75 @@ using retrograd::zero_;
 // Other names of libtorch for some of these.
 inline Tensor concat(const retrograd::Tensors& tensors, int64_t dim = 0) { return cat(tensors, dim); }
 inline Tensor concatenate(const retrograd::Tensors& tensors, int64_t dim = 0) { return cat(tensors, dim); }
-inline Tensor cross(const retrograd::Operand& a, const retrograd::Operand& b, int64_t dim = -1) {
-  return retrograd::linalg::cross(a, b, dim);
-}
 inline Tensor i0(const retrograd::Operand& x) { return retrograd::special::i0(x); }
 inline Tensor log_sigmoid(const retrograd::Operand& x) { return retrograd::logsigmoid(x); }
+
+// ATen's parameters where they are not the library's. Templates where the library's
+// form would become ambiguous.
+
+/// Along `dim`, or the first dim of `a` that has size 3. Error(bad_dim) when there is none.
+inline Tensor cross(const retrograd::Operand& a, const retrograd::Operand& b,
+                    std::optional<int64_t> dim = {}) {
+  if (dim) return retrograd::linalg::cross(a, b, *dim);
+  int64_t first = 0;
+  for (const int64_t size : a.tensor("cross").sizes()) {
+    if (size == 3) return retrograd::linalg::cross(a, b, first);
+    ++first;
+  }
+  retrograd::fail(retrograd::Category::bad_dim, "cross",
+                  "no dim has size 3. Hint: the operands are vectors of 3", a.where());
+}
+/// A negative padding_idx: none. Error(unsupported) for sparse gradients.
+template <std::integral Index>
+Tensor embedding(const retrograd::Operand& weight, const Tensor& indices, Index padding_idx,
+                 bool scale_grad_by_freq = false, bool sparse = false) {
+  if (sparse)
+    retrograd::fail(retrograd::Category::unsupported, "embedding",
+                    "there are no sparse gradients. Hint: sparse = false", weight.where());
+  std::optional<int64_t> padding;
+  if (padding_idx >= 0) padding = static_cast<int64_t>(padding_idx);
+  return retrograd::embedding(weight, indices, padding, scale_grad_by_freq);
+}
+template <std::integral Mode, class... T>
+Tensor embedding_bag(Tensor, Tensor, Tensor, bool, Mode, T&&...) = delete;  // (indices, weight, ..., "sum")
+template <std::same_as<bool> Stable>
+retrograd::ValuesAndIndices sort(const retrograd::Operand& x, Stable stable, int64_t dim = -1,
+                                 bool descending = false) {
+  return retrograd::sort(x, dim, descending, stable);
+}
+template <std::same_as<bool> Stable>
+Tensor argsort(const retrograd::Operand& x, Stable stable, int64_t dim = -1, bool descending = false) {
+  return retrograd::argsort(x, dim, descending, stable);
+}
+template <std::same_as<bool> Unbiased>
+std::tuple<Tensor, Tensor> std_mean(const retrograd::Operand& x, Unbiased unbiased) {
+  return retrograd::std_mean(x, {}, unbiased ? 1 : 0);
+}
+template <std::same_as<bool> Unbiased>
+std::tuple<Tensor, Tensor> var_mean(const retrograd::Operand& x, Unbiased unbiased) {
+  return retrograd::var_mean(x, {}, unbiased ? 1 : 0);
+}
+
+// With ATen's last argument, which asks for cuDNN: it changes nothing here.
+inline Tensor batch_norm(const retrograd::Operand& input, const Tensor& weight, const Tensor& bias,
+                         const Tensor& running_mean, const Tensor& running_var, bool training,
+                         Scalar momentum, Scalar eps, bool /*cudnn_enabled*/) {
+  return retrograd::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+}
+inline Tensor instance_norm(const retrograd::Operand& input, const Tensor& weight, const Tensor& bias,
+                            const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
+                            Scalar momentum, Scalar eps, bool /*cudnn_enabled*/) {
+  return retrograd::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum,
+                                  eps);
+}
+inline Tensor layer_norm(const retrograd::Operand& input, const retrograd::Shape& normalized_shape,
+                         const Tensor& weight, const Tensor& bias, Scalar eps, bool /*cudnn_enable*/) {
+  return retrograd::layer_norm(input, normalized_shape, weight, bias, eps);
+}
+inline Tensor group_norm(const retrograd::Operand& input, int64_t num_groups, const Tensor& weight,
+                         const Tensor& bias, Scalar eps, bool /*cudnn_enabled*/) {
+  return retrograd::group_norm(input, num_groups, weight, bias, eps);
+}
 
 namespace indexing {
 using retrograd::indexing::Ellipsis;

@@ -1,11 +1,22 @@
 // Names of libtorch's at:: and c10:: that programs use and that are no functions of retrograd under the same name.
 #pragma once
 
+#include <cstdio>
+
+#include "engine/float_formats.h"
 #include "ops/losses.h"
 #include "torch/types.h"
 
 #pragma GCC visibility push(default)
 namespace torch {
+
+using retrograd::BFloat16;
+using retrograd::Half;
+
+namespace cuda {
+/// No kernel is cuDNN's.
+inline bool cudnn_is_available() { return false; }
+}  // namespace cuda
 
 /// torch::Reduction::Sum
 using Reduction = retrograd::LossReduction;
@@ -27,3 +38,11 @@ std::string str(const Parts&... parts) {
 #pragma GCC visibility pop
 
 #define AT_ASSERT(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
+#define AT_ASSERTM(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
+#define AT_ERROR(...) TORCH_CHECK(false __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_CHECK_INDEX(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_CHECK_VALUE(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_CHECK_TYPE(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_WARN(...) \
+  (void)std::fprintf(stderr, "Warning: %s\n", ::torch::detail::joined(__VA_ARGS__).c_str())

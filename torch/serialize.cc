@@ -123,8 +123,9 @@ InputArchive::InputArchive() : content_(std::make_shared<Content>()) {}
 bool InputArchive::try_read(const std::string& key, Tensor& tensor, bool) {
   const auto found = content_->tensors.find(prefix_ + key);
   if (found == content_->tensors.end()) return false;
-  const Tensor& value = found->second;
   NoGradGuard no_grad;
+  // Without a device, values are on the CPU, wherever the tensor is.
+  const Tensor value = !device_ && tensor.defined() ? found->second.to(tensor.device()) : found->second;
   if (tensor.defined() && tensor.impl().type() == value.impl().type()) {
     tensor.copy_(value);
   } else if (tensor.defined() && tensor.requires_grad()) {
@@ -156,6 +157,7 @@ bool InputArchive::try_read(const std::string& key, InputArchive& nested) {
   if (!is_found) return false;
   nested.content_ = content_;
   nested.prefix_ = prefix;
+  nested.device_ = device_;
   return true;
 }
 
@@ -191,6 +193,7 @@ void InputArchive::take(Content content, std::optional<Device> device) {
     for (auto& [name, tensor] : content.tensors) tensor = tensor.to(*device);
   content_ = std::make_shared<Content>(std::move(content));
   prefix_.clear();
+  device_ = device;
 }
 
 void InputArchive::load_from(const std::string& path, std::optional<Device> device) {

@@ -56,7 +56,8 @@ class InputArchive {
   InputArchive& operator=(InputArchive&&) = default;
 
   /// A defined tensor of the same type gets the values in its memory; another one becomes the tensor of the file, which
-  /// is an Error(shape_mismatch) for one that requires a gradient. Error(bad_argument) for a key that is not there.
+  /// is an Error(shape_mismatch) for one that requires a gradient. Unless load_from was given a device, a defined tensor
+  /// stays on its own. Error(bad_argument) for a key that is not there.
   void read(const std::string& key, Tensor& tensor, bool is_buffer = false);
   void read(const std::string& key, IValue& value);
   void read(const std::string& key, InputArchive& nested);
@@ -68,6 +69,8 @@ class InputArchive {
   void operator()(Arguments&&... arguments) {
     read(std::forward<Arguments>(arguments)...);
   }
+  /// Given to load_from.
+  std::optional<Device> device() const { return device_; }
   /// The first parts of all names.
   std::vector<std::string> keys() const;
   retrograd::StateDict state_dict() const;
@@ -86,6 +89,7 @@ class InputArchive {
 
   std::shared_ptr<const Content> content_;
   std::string prefix_;  // of a nested archive: "key."
+  std::optional<Device> device_;
 };
 
 /// What has state_dict() and load_state_dict(), or points to it: a module's holder, a shared_ptr of a module.
@@ -108,6 +112,9 @@ OutputArchive& operator<<(OutputArchive& archive, const T& value) {
 }
 template <PointsToState T>
 InputArchive& operator>>(InputArchive& archive, T& value) {
+  // load_state_dict copies into the memory that is there, so a module goes to the device first.
+  if constexpr (requires { value->to(*archive.device()); })
+    if (archive.device()) value->to(*archive.device());
   value->load_state_dict(archive.state_dict());
   return archive;
 }
@@ -122,8 +129,16 @@ void save(const Value& value, To&&... to) {
   archive.save_to(std::forward<To>(to)...);
 }
 
-/// Loads from a path, an istream or memory, to a device if one is given: what InputArchive::load_from takes. A list is
-/// appended to.
+/// A list in braces: save({a, b}, "tensors.pt").
+template <class... To>
+void save(const std::vector<Tensor>& tensors, To&&... to) {
+  serialize::OutputArchive archive;
+  archive << tensors;
+  archive.save_to(std::forward<To>(to)...);
+}
+
+/// Loads from a path, an istream or memory: what InputArchive::load_from takes. With a device, a module is moved to it.
+/// A list is appended to.
 template <class Value, class... From>
 void load(Value& value, From&&... from) {
   serialize::InputArchive archive;

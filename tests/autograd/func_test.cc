@@ -85,6 +85,12 @@ TEST_CASE("an argument that the function does not use has a gradient of zeros") 
   check_close(func::grad<1>(f)(numbers({2}), numbers({3})), rg::zeros({3}, {rg::kFloat64}));
 }
 
+TEST_CASE("grad is refused in inference mode, where it would be zeros") {
+  const Tensor w = numbers({4}), x = numbers({4}, 2);
+  const rg::InferenceMode mode;
+  CHECK(rg::category_of([&] { func::grad(loss)(w, x); }) == rg::Category::bad_argument);
+}
+
 TEST_CASE("vjp and jvp") {
   const Tensor x = numbers({3}), m = numbers({2, 3}, 2), v = numbers({2}, 3), t = numbers({3}, 4);
   const auto f = [&](const Tensor& m, const Tensor& x) { return rg::mv(m, rg::exp(x)); };

@@ -257,6 +257,17 @@ TEST_CASE("hvp and vhp refuse a vector of another type") {
   }
 }
 
+TEST_CASE("derivatives of functions are refused in inference mode, where they would be zeros") {
+  const Tensor x = vec({2, 3}), v = vec({1, 1});
+  const rg::InferenceMode mode;
+  const auto same = [](const Tensors& in) { return Tensors{in[0]}; };
+  CHECK(category_of([&] { ag::vjp(same, {x}, {v}); }) == rg::Category::bad_argument);
+  CHECK(category_of([&] { ag::jacobian(same, {x}); }) == rg::Category::bad_argument);
+  CHECK(category_of([&] { ag::hessian(cubes, {x}); }) == rg::Category::bad_argument);
+  CHECK(category_of([&] { ag::hvp(cubes, {x}, {v}); }) == rg::Category::bad_argument);
+  CHECK(category_of([&] { ag::vhp(cubes, {x}, {v}); }) == rg::Category::bad_argument);
+}
+
 TEST_CASE("derivatives of functions do not depend on the modes outside") {
   const Tensor x = vec({2, 3});
   const auto both = [&] {

@@ -93,6 +93,14 @@ TEST_CASE("an empty batch gives an empty result of the right type") {
   CHECK(rg::vmap(dot, {0, nullopt})(x, w).impl().shape() == rg::Shape{0});
   const auto loops = [](const Tensor& x) { return rg::histc(x, 3, 0, 1); };
   CHECK(rg::vmap(loops)(x).impl().shape() == rg::Shape{0, 3});
+  const auto convolve = [](const Tensor& x, const Tensor& w) { return rg::conv1d(x, w); };
+  const Tensor convolved = rg::vmap(convolve)(numbers({0, 1, 2, 5}), numbers({0, 3, 2, 2}));
+  CHECK(convolved.impl().shape() == rg::Shape{0, 1, 3, 4});
+}
+
+TEST_CASE("a linear map for each sample may have no results") {
+  const auto linear = [](const Tensor& x, const Tensor& w) { return rg::linear(x, w); };
+  CHECK(rg::vmap(linear)(numbers({3, 2, 4}), numbers({3, 0, 4})).impl().shape() == rg::Shape{3, 2, 0});
 }
 
 // ---- refusals -------------------------------------------------------------------------------------------------------
@@ -193,6 +201,18 @@ TEST_CASE("permutations and choices differ between samples") {
   }
 }
 
+TEST_CASE("activations that draw: the same, or different") {
+  const Tensor x = rg::ones({4, 50}, {rg::kFloat64}) * -1.0;
+  const auto slopes = [](const Tensor& x) { return rg::rrelu(x, 0.1, 0.3, true); };
+  const auto classes = [](const Tensor& x) { return rg::gumbel_softmax(x, 1.0); };
+  for (const std::function<Tensor(const Tensor&)>& f :
+       {std::function<Tensor(const Tensor&)>(slopes), std::function<Tensor(const Tensor&)>(classes)}) {
+    const Tensor same = rg::vmap(f, 0, 0, "same")(x), different = rg::vmap(f, 0, 0, "different")(x);
+    CHECK(are_equal(same[1], same[0]));
+    CHECK_FALSE(are_equal(different[1], different[0]));
+  }
+}
+
 // ---- writes in place ------------------------------------------------------------------------------------------------
 
 TEST_CASE("writes in place") {
@@ -224,6 +244,15 @@ TEST_CASE("writes in place") {
                 "vmap: add_(self, *extra_args) is not possible");
     CHECK(are_equal(sum, rg::zeros({4}, {rg::kFloat64})));
   }
+  SECTION("one that is refused outside leaves the history inside as it was") {
+    const Tensor leaf = numbers({3, 4}).requires_grad_(), w = numbers({4}, 2).requires_grad_();
+    const auto f = [&](const Tensor& x) {
+      CHECK(rg::category_of([&] { x.mul_(w); }) == rg::Category::leaf_inplace);
+      CHECK(x.is_leaf());
+      return x * 1.0;
+    };
+    check_close(rg::vmap(f)(leaf), numbers({3, 4}));
+  }
 }
 
 // ---- gradients, hooks, transforms -----------------------------------------------------------------------------------
@@ -251,6 +280,21 @@ TEST_CASE("the gradient of each sample is not accumulated into one leaf") {
     return loss;
   };
   check_error([&] { rg::vmap(f)(x); }, rg::Category::unsupported, "accumulated into one leaf from outside");
+  // A leaf of an outer vmap is from outside, too.
+  const auto outer = [&](const Tensor& w) {
+    const Tensor leaf = (w * 1.0).requires_grad_();
+    const auto inner = [&](const Tensor& x) {
+      const Tensor loss = rg::dot(x, leaf);
+      loss.backward();
+      return loss;
+    };
+    return rg::vmap(inner)(x);
+  };
+  check_error(
+      [&] {
+        rg::vmap(outer)(numbers({2, 4}, 2));
+      },
+      rg::Category::unsupported, "accumulated into one leaf from outside");
 }
 
 TEST_CASE("a gradient of gradients of the samples") {

@@ -72,6 +72,23 @@ TEST_CASE("what is computed in the mode belongs to it; views share what their me
   CHECK_FALSE((made + 1.0).is_inference());
 }
 
+TEST_CASE("tensors that no op computes belong to it, too") {
+  float memory[2] = {1, 2};
+  Tensor listed, counted, empty, wrapped;
+  {
+    const InferenceMode mode;
+    listed = rg::tensor({1.0, 2.0});
+    counted = rg::arange(4);
+    empty = rg::empty({2});
+    wrapped = rg::from_blob(memory, {2});
+  }
+  CHECK(listed.is_inference());
+  CHECK(counted.is_inference());
+  CHECK(empty.is_inference());
+  CHECK(wrapped.is_inference());
+  CHECK_FALSE(rg::tensor({1.0, 2.0}).is_inference());
+}
+
 TEST_CASE("a tensor of the mode cannot be saved for a backward") {
   const Tensor x = inference({3, 4}), w = leaf();
   std::string text;

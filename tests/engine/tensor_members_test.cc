@@ -174,6 +174,31 @@ TEST_CASE("views of a tensor keep the memory that set_data replaces") {
   CHECK(w.grad().to_vector() == Values{6, 6});
 }
 
+TEST_CASE("a view that is no view any more is an operand of a recorded call") {
+  const Tensor x = zeros({2}), row = x.view({1, 2}), w = ones({1, 2}).requires_grad_();
+  x.set_data(ones({2}));
+  const Tensor y = row * w;
+  CHECK(y.to_vector() == Values{0, 0});
+  sum(y).backward();
+  CHECK(w.grad().to_vector() == Values{0, 0});
+}
+
+TEST_CASE("set_data refuses memory of inference mode under a gradient, and values without data") {
+  const Tensor x = ones({2}).requires_grad_();
+  Tensor made;
+  {
+    const InferenceMode mode;
+    made = zeros({2});
+  }
+  CHECK(category_of([&] { x.set_data(made); }) == Category::requires_grad_forbidden);
+  CHECK(x.to_vector() == Values{1, 1});
+  const auto replace = [](const Tensor& sample) {
+    sample.set_data(zeros({2}));
+    return sample;
+  };
+  CHECK(category_of([&] { vmap(replace)(ones({3, 2})); }) == Category::bad_argument);
+}
+
 TEST_CASE("set_data refuses what its gradient, history or base forbid") {
   const Tensor x = ones({2}).requires_grad_();
   CHECK(category_of([&] { x.set_data(ones({2}, {kInt64})); }) == Category::requires_grad_forbidden);

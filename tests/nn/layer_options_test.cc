@@ -296,3 +296,8 @@ TEST_CASE("the functional forms of batch_norm and instance_norm take the statist
 }
 
 }  // namespace
+
+TEST_CASE("a convolution without input channels has a bias") {
+  const nn::Conv1d conv(nullptr, "", 0, 2, 1);
+  CHECK(conv.bias.size(0) == 2);
+}

@@ -68,3 +68,22 @@ TEST_CASE("Stacks of layers and the Transformer") {
   CHECK(model->named_parameters().contains("decoder.layers.0.multihead_attn.out_proj.weight"));
   CHECK(model->options.d_model() == 6);
 }
+
+TEST_CASE("A copy of a Transformer leaves the original as it is") {
+  const auto layer = nn::TransformerEncoderLayerOptions(6, 2).dim_feedforward(8);
+  nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(layer, 1));
+  nn::Transformer model(
+      nn::TransformerOptions(6, 2, 1, 1).dim_feedforward(8).custom_encoder(nn::AnyModule(encoder)));
+  digest::fill(*model);
+  const torch::Tensor before = nn::utils::parameters_to_vector(model->parameters()).clone();
+  const auto copy = model->clone();
+  CHECK(torch::equal(nn::utils::parameters_to_vector(model->parameters()), before));
+  CHECK(torch::equal(nn::utils::parameters_to_vector(copy->parameters()), before));
+}
+
+TEST_CASE("Stacks of layers have a norm of their own") {
+  const auto layer = nn::TransformerEncoderLayerOptions(6, 2).dim_feedforward(8);
+  nn::LayerNorm norm(nn::LayerNormOptions({6}));
+  nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(layer, 1).norm(nn::AnyModule(norm)));
+  CHECK(encoder->norm.ptr().get() != norm.ptr().get());
+}

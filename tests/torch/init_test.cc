@@ -47,4 +47,8 @@ TEST_CASE("Utilities of parameters and gradients") {
   CHECK(nn::utils::clip_grad_norm_(fc->parameters(), 100.0) == Approx(0.5));
   nn::utils::clip_grad_value_(fc->parameters(), 0.1);
   CHECK(fc->weight.grad().abs().max().item<float>() <= 0.1f);
+  nn::utils::clip_grad_value_(fc->weight, 0.05);
+  CHECK(fc->weight.grad().abs().max().item<float>() <= 0.05f);
+  nn::utils::clip_grad_norm_(fc->weight, 0.01);
+  CHECK(fc->weight.grad().norm().item<double>() <= 0.0101);
 }

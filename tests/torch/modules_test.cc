@@ -243,6 +243,21 @@ TEST_CASE("ParameterList and ParameterDict") {
   CHECK(dict->size() == 1);
 }
 
+TEST_CASE("Containers with the same thing twice") {
+  const torch::Tensor shared = torch::ones({2});
+  nn::ParameterList tensors(shared, shared);
+  size_t items = 0;
+  for (const auto& item : *tensors) items += item.value().defined();
+  CHECK(items == 2);
+
+  nn::Linear one(3, 3);
+  const auto sequential = nn::Sequential(one, one)->clone();
+  CHECK(sequential->parameters().size() == 2);
+  CHECK(std::dynamic_pointer_cast<nn::SequentialImpl>(sequential)->size() == 2);
+  const auto list = std::dynamic_pointer_cast<nn::ModuleListImpl>(nn::ModuleList(one, one)->clone());
+  CHECK(list->ptr(0).get() == list->ptr(1).get());
+}
+
 TEST_CASE("AnyModule") {
   nn::AnyModule any(nn::Linear(3, 2));
   digest::fill(*any.ptr());

@@ -29,6 +29,11 @@ struct WrongImpl : nn::Cloneable<WrongImpl> {
   nn::Linear fc;
 };
 
+// Without a clone() of its own.
+struct DerivedImpl : nn::LinearImpl {
+  DerivedImpl() : nn::LinearImpl(2, 2) {}
+};
+
 // In both styles.
 struct MixedImpl : nn::Module {
   retrograd::nn::Linear inner{this, "inner", 3, 2};
@@ -72,6 +77,13 @@ TEST_CASE("Errors of torch::nn") {
 TEST_CASE("A class that is not made again by reset() cannot be cloned") {
   const WrongImpl wrong;
   CHECK(category_of([&] { wrong.clone(); }) == Category::unsupported);
+}
+
+TEST_CASE("A class that inherits the clone() of a layer cannot be cloned") {
+  const DerivedImpl derived;
+  std::string text;
+  CHECK(category_of([&] { derived.clone(); }, &text) == Category::unsupported);
+  CHECK(text.find("clone_as<DerivedImpl>") != std::string::npos);
 }
 
 TEST_CASE("Both styles in one module") {

@@ -32,6 +32,12 @@ TEST_CASE("tensors and lists of tensors") {
   CHECK(list[1].dtype() == torch::kLong);
   CHECK(list[1].to_vector() == Values{1, 2});
 
+  std::stringstream braces;
+  torch::save({torch::ones({2}), torch::zeros({1})}, braces);
+  list.clear();
+  torch::load(list, braces);
+  CHECK(list.size() == 2);
+
   // Into the memory of a tensor of the same type.
   const torch::Tensor y = torch::zeros({2});
   torch::Tensor same = y;
@@ -50,6 +56,10 @@ TEST_CASE("modules and optimizers") {
   torch::save(one, stream);
   torch::load(other, stream);
   CHECK(torch::equal(one->fc.weight, other->fc.weight));
+  const auto third = std::make_shared<Net>();
+  std::stringstream again(stream.str());
+  torch::load(third, again, torch::kCPU);
+  CHECK(torch::equal(one->fc.weight, third->fc.weight));
 
   const std::string path = retrograd::testing::in_test_folder("optimizer.pt");
   torch::optim::Adam a(one->parameters(), 0.1), b(other->parameters(), 0.1);

@@ -248,6 +248,36 @@ TEST_CASE("functions are called by qualified names") {
   CHECK(torch::get_num_threads() >= 1);
 }
 
+TEST_CASE("functions with ATen's parameters") {
+  const torch::Tensor a = torch::arange(6, torch::kFloat).view({3, 2}), b = torch::ones({3, 2});
+  CHECK(torch::equal(torch::cross(a, b), torch::linalg_cross(a, b, 0)));
+  CHECK(error_of([&] { torch::cross(a.view({6}), b.view({6})); }).find("size 3") != std::string::npos);
+
+  const torch::Tensor rows = torch::tensor({2, 0});
+  CHECK(torch::equal(torch::embedding(a, rows, -1), a.index_select(0, rows)));
+  CHECK(torch::equal(torch::embedding(a, rows, 0, false, false), a.index_select(0, rows)));
+  CHECK(error_of([&] { torch::embedding(a, rows, -1, false, true); }).find("sparse") != std::string::npos);
+
+  CHECK(std::get<0>(torch::sort(a, true, 0, true)).to_vector() == Values{4, 5, 2, 3, 0, 1});
+  CHECK(torch::argsort(a, /*stable=*/true, 0, true).to_vector() == Values{2, 2, 1, 1, 0, 0});
+  const auto [deviation, mean] = torch::std_mean(b, false);
+  CHECK(deviation.item<float>() == 0);
+  CHECK(mean.item<float>() == 1);
+  CHECK(torch::equal(torch::layer_norm(a, {2}, {}, {}, 1e-5, true), torch::layer_norm(a, {2})));
+  CHECK(torch::equal(torch::group_norm(a, 1, {}, {}, 1e-5, true), torch::group_norm(a, 1)));
+  CHECK(torch::equal(torch::batch_norm(a, {}, {}, {}, {}, true, 0.1, 1e-5, true),
+                     torch::batch_norm(a, {}, {}, {}, {}, true)));
+}
+
+TEST_CASE("an ArrayRef is compared, and read backwards") {
+  const std::vector<double> values = {1, 2, 3};
+  const torch::ArrayRef<double> list(values), front = list.slice(0, 2);
+  CHECK((list == torch::ArrayRef<double>(values)));
+  CHECK_FALSE(list.equals(front));
+  CHECK(std::vector<double>(front.rbegin(), front.rend()) == Values{2, 1});
+  CHECK(std::vector<double>(list.cbegin(), list.cend()) == values);
+}
+
 TEST_CASE("a regression with plain tensors") {
   torch::manual_seed(0);
   const auto device = torch::Device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
@@ -307,6 +337,9 @@ TEST_CASE("gradient mode and errors") {
   TORCH_CHECK(n == 3, "never");
   CHECK(error_of([&] { TORCH_CHECK(n == 4, "n is ", n, '!'); }).find("n is 3!") != std::string::npos);
   CHECK(error_of([&] { TORCH_CHECK(n == 4); }).find("n == 4") != std::string::npos);
+  CHECK(error_of([&] { AT_ERROR("n is ", n); }).find("n is 3") != std::string::npos);
+  CHECK(error_of([&] { TORCH_CHECK_VALUE(n == 4, "n is ", n); }).find("n is 3") != std::string::npos);
+  CHECK_FALSE(torch::cuda::cudnn_is_available());
   if (n == 3)
     TORCH_CHECK(true, "a statement");
   else

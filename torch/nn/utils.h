@@ -12,6 +12,17 @@ namespace torch::nn::utils {
 using retrograd::optim::clip_grad_norm_;
 using retrograd::optim::clip_grad_value_;
 
+// Of one tensor.
+inline retrograd::optim::GradNorm clip_grad_norm_(
+    const Tensor& parameter, double max_norm, double norm_type = 2, bool error_if_nonfinite = false,
+    retrograd::SourceLocation where = retrograd::SourceLocation::current()) {
+  return clip_grad_norm_(retrograd::Tensors{parameter}, max_norm, norm_type, error_if_nonfinite, where);
+}
+inline void clip_grad_value_(const Tensor& parameter, double clip_value,
+                             retrograd::SourceLocation where = retrograd::SourceLocation::current()) {
+  clip_grad_value_(retrograd::Tensors{parameter}, clip_value, where);
+}
+
 using retrograd::nn::utils::parameters_to_vector;
 using retrograd::nn::utils::vector_to_parameters;
 

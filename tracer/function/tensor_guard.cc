@@ -17,7 +17,7 @@ TensorGuard::TensorGuard(const TensorImpl& x)
       is_no_grad_view(x.is_no_grad_view),
       is_function_view(x.is_function_view),
       is_outdated(retrograd::is_outdated(x)),
-      is_inference(x.storage()->is_inference()) {
+      is_inference(x.storage() && x.storage()->is_inference()) {
   for (int i = 0; i < x.rank(); ++i) strides.push_back(x.strides()[i]);
 }
 
@@ -50,7 +50,7 @@ bool TensorGuard::holds(const TensorImpl& x) const {
          requires_grad == x.requires_grad && is_leaf == x.is_leaf() &&
          is_multi_output_view == x.is_multi_output_view && is_no_grad_view == x.is_no_grad_view &&
          is_function_view == x.is_function_view && is_outdated == retrograd::is_outdated(x) &&
-         is_inference == x.storage()->is_inference();
+         is_inference == (x.storage() && x.storage()->is_inference());
 }
 
 std::string TensorGuard::text() const {

@@ -6,15 +6,19 @@ namespace torch::nn {
 std::unique_ptr<Module> SequentialImpl::remade() const {
   auto copy = std::make_unique<SequentialImpl>();
   const std::vector<std::string> names = named_children().keys();
-  for (size_t i = 0; i < size(); ++i)
-    copy->push_back(names[i], begin()[static_cast<std::ptrdiff_t>(i)].clone());
+  rn::detail::ModuleCopies copies;
+  for (size_t i = 0; i < size(); ++i) {
+    const rn::AnyModule& item = begin()[static_cast<std::ptrdiff_t>(i)];
+    copy->push_back(names[i], item.with(copies.of(item.ptr())));
+  }
   copy->take_values_of(*this);
   return copy;
 }
 
 std::unique_ptr<Module> ModuleListImpl::remade() const {
   auto copy = std::make_unique<ModuleListImpl>();
-  for (const auto& module : *this) copy->push_back(std::shared_ptr<Module>(module->clone()));
+  rn::detail::ModuleCopies copies;
+  for (const auto& module : *this) copy->push_back(copies.of(module));
   copy->take_values_of(*this);
   return copy;
 }
@@ -27,7 +31,8 @@ void ModuleDictImpl::update(const List& modules) {
 
 std::unique_ptr<Module> ModuleDictImpl::remade() const {
   auto copy = std::make_unique<ModuleDictImpl>();
-  for (const auto& item : *this) copy->insert(item.key(), std::shared_ptr<Module>(item.value()->clone()));
+  rn::detail::ModuleCopies copies;
+  for (const auto& item : *this) copy->insert(item.key(), copies.of(item.value()));
   copy->take_values_of(*this);
   return copy;
 }

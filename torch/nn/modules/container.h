@@ -159,7 +159,12 @@ class ParameterListImpl : public detail::ByItems<ParameterListImpl, rn::Paramete
   }
   Tensor& at(size_t i) { return (*this)[i]; }
   const Tensor& at(size_t i) const { return (*this)[i]; }
-  OrderedDict<std::string, Tensor> items() const { return named_parameters(); }
+  // named_parameters() has a tensor with two places once.
+  OrderedDict<std::string, Tensor> items() const {
+    OrderedDict<std::string, Tensor> all;
+    for (size_t i = 0; i < this->size(); ++i) all.insert(std::to_string(i), (*this)[i]);
+    return all;
+  }
 
  private:
   friend class detail::Remade<ParameterListImpl, rn::ParameterList>;

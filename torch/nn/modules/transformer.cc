@@ -23,6 +23,10 @@ rn::TransformerLayerOptions transformer_layer_options(const Options& o) {
   return to;
 }
 
+rn::AnyModule clone_of_any(const rn::AnyModule& module) {
+  return module.is_empty() ? module : module.clone();
+}
+
 }  // namespace
 
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(const TransformerEncoderLayerOptions& o)
@@ -31,9 +35,11 @@ TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(const TransformerDecode
     : Wrapped(o, o.d_model(), o.nhead(), transformer_layer_options(o)) {}
 
 TransformerEncoderImpl::TransformerEncoderImpl(const TransformerEncoderOptions& o)
-    : Wrapped(o, *o.encoder_layer(), o.num_layers(), rn::TransformerStackOptions{.norm = o.norm()}) {}
+    : Wrapped(o, *o.encoder_layer(), o.num_layers(),
+              rn::TransformerStackOptions{.norm = clone_of_any(o.norm())}) {}
 TransformerDecoderImpl::TransformerDecoderImpl(const TransformerDecoderOptions& o)
-    : Wrapped(o, *o.decoder_layer(), o.num_layers(), rn::TransformerStackOptions{.norm = o.norm()}) {}
+    : Wrapped(o, *o.decoder_layer(), o.num_layers(),
+              rn::TransformerStackOptions{.norm = clone_of_any(o.norm())}) {}
 
 TransformerImpl::TransformerImpl(const TransformerOptions& o)
     : Wrapped(o, rn::TransformerOptions{.d_model = o.d_model(),
@@ -45,5 +51,14 @@ TransformerImpl::TransformerImpl(const TransformerOptions& o)
                                         .activation = layer_activation(o.activation()),
                                         .custom_encoder = o.custom_encoder(),
                                         .custom_decoder = o.custom_decoder()}) {}
+
+// The constructor gives initial values to a custom encoder or decoder, so the copy needs its own.
+std::unique_ptr<Module> TransformerImpl::remade() const {
+  const retrograd::nn::detail::KeptRandomState kept;
+  TransformerOptions copy = options;
+  copy.custom_encoder(clone_of_any(options.custom_encoder()));
+  copy.custom_decoder(clone_of_any(options.custom_decoder()));
+  return clone_as<TransformerImpl>(copy);
+}
 
 }  // namespace torch::nn

@@ -14,7 +14,7 @@ namespace torch::nn {
 RG_TORCH_LAYER(TransformerEncoderLayer);
 RG_TORCH_LAYER(TransformerDecoderLayer);
 
-/// Layers as the given one is, with its values, or of its options. `norm` becomes a part of the stack.
+/// Layers as the given one is, with its values, or of its options. The stack gets a copy of `norm`.
 struct TransformerEncoderOptions {
   TransformerEncoderOptions(TransformerEncoderLayer encoder_layer, int64_t num_layers)
       : encoder_layer_(std::move(encoder_layer)), num_layers_(num_layers) {}
@@ -37,7 +37,9 @@ struct TransformerDecoderOptions {
 
 RG_TORCH_LAYER(TransformerEncoder);
 RG_TORCH_LAYER(TransformerDecoder);
-RG_TORCH_LAYER(Transformer);
+// Its remade() copies what the options hold.
+RG_TORCH_IMPL(Transformer, Transformer, TransformerOptions, std::unique_ptr<Module> remade() const;);
+using Transformer = LayerHolder<TransformerImpl>;
 
 }  // namespace torch::nn
 #pragma GCC visibility pop
