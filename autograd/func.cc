@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "autograd/jacobian_shape.h"
 #include "engine/batching.h"
 #include "engine/walk.h"
 #include "ops/creation.h"
@@ -104,17 +105,6 @@ Tensors Pullback::of_scalar() const {
 
 namespace {
 
-Shape joined(const Shape& y, const Shape& x, SourceLocation where) {
-  if (y.rank() + x.rank() > kMaxRank)
-    fail(Category::bad_argument, "jacobian",
-         fmt::format("an output {} by an input {} has more than {} dims", to_string(y), to_string(x),
-                     kMaxRank),
-         where);
-  Shape shape = y;
-  for (const Dim d : x) shape.push_back(d);
-  return shape;
-}
-
 // A batch of tensors of this type, each with a 1 at another element.
 Tensor units(const TensorType& type, SourceLocation where) {
   const Dim n = type.shape.numel();
@@ -132,7 +122,7 @@ Tensor jacobian_by_rows(const std::function<Tensor(const Tensor&)>& f, const Ten
   const TensorType y = pullback.outputs()[0].impl().type();
   const auto row = [&pullback](const Tensor& v) { return pullback({v})[0]; };
   const Tensor rows = vmap(row, 0, 0, "error", chunk_size, where)(units(y, where));
-  return reshape_to(Operand(rows, where), joined(y.shape, x.impl().shape(), where));
+  return reshape_to(Operand(rows, where), autograd::jacobian_shape(y.shape, x.impl().shape(), where));
 }
 
 Tensor jacobian_by_columns(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
@@ -144,7 +134,7 @@ Tensor jacobian_by_columns(const std::function<Tensor(const Tensor&)>& f, const 
     return tangent;
   };
   const Tensor columns = vmap(column, 0, -1, randomness, {}, where)(units(x.impl().type(), where));
-  return reshape_to(Operand(columns, where), joined(y, x.impl().shape(), where));
+  return reshape_to(Operand(columns, where), autograd::jacobian_shape(y, x.impl().shape(), where));
 }
 
 }  // namespace retrograd::func::detail

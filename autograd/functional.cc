@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "autograd/jacobian_shape.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
 #include "ops/join.h"
@@ -103,17 +104,6 @@ Tensor unit(const TensorType& type, int64_t at, SourceLocation where) {
   return reshape_to(Operand(scatter(Operand(flat, where), 0, index, 1), where), type.shape);
 }
 
-Shape joined(const Shape& a, const Shape& b, SourceLocation where) {
-  if (a.rank() + b.rank() > kMaxRank)
-    fail(Category::bad_argument, "jacobian",
-         fmt::format("an output {} by an input {} has more than {} dims", to_string(a), to_string(b),
-                     kMaxRank),
-         where);
-  Shape shape = a;
-  for (Dim d : b) shape.push_back(d);
-  return shape;
-}
-
 /// The Jacobian of one output.
 Tensors rows_of(const Tensor& y, const Tensors& x, Wanted options, SourceLocation where) {
   CompiledBackward compiled = compile_backward();
@@ -125,7 +115,7 @@ Tensors rows_of(const Tensor& y, const Tensors& x, Wanted options, SourceLocatio
   }
   Tensors result;
   for (size_t i = 0; i < x.size(); ++i) {
-    const Shape shape = joined(y.impl().shape(), x[i].impl().shape(), where);
+    const Shape shape = jacobian_shape(y.impl().shape(), x[i].impl().shape(), where);
     if (rows[i].empty())
       result.push_back(zeros(shape, {x[i].dtype(), x[i].device()}, where));
     else

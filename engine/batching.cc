@@ -31,17 +31,10 @@ DrawPlace place_of(const Call& call) {
 }
 
 // A result that shares the memory of its operand is a view of it, as in make_view().
-void note_base(const Call& call, TensorImpl& result) {
+void note_view(const Call& call, TensorImpl& result) {
   if (!call.op->is(Trait::view) || !call.op->vjp) return;
   TensorImpl& x = *call.operands[0];
-  if (!result.storage() || !(result.storage() == x.storage())) return;
-  result.base = x.base ? x.base : RefPtr<TensorImpl>(&x);
-  result.is_no_grad_view = x.is_no_grad_view;
-  result.is_multi_output_view = x.is_multi_output_view;
-  result.is_function_view = x.is_function_view;
-  result.set_made_at_version(x.storage()->version());
-  if (const AutogradMeta* meta = result.base->meta.get(); meta && meta->epoch)
-    result.need_meta().base_epoch = meta->epoch;
+  if (result.storage() && result.storage() == x.storage()) note_base(x, result);
 }
 
 template <class Test>
@@ -153,7 +146,7 @@ void Batching::Rules::emit(const Call& call, Tensor* results) {
     const detail::AutocastOff no_casts;
     op.batch ? op.batch(context) : ops::batch_by_loop(context);
   }
-  for (int i = 0; i < call.outputs; ++i) note_base(call, results[i].impl());
+  for (int i = 0; i < call.outputs; ++i) note_view(call, results[i].impl());
 }
 
 // Hooks and functions of the user see one sample, and so do the bookkeeping ops, which only move values.

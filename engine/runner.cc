@@ -9,17 +9,21 @@
 
 namespace retrograd::inline v0 {
 
+void note_base(TensorImpl& operand, TensorImpl& view) {
+  view.base = operand.base ? operand.base : RefPtr<TensorImpl>(&operand);
+  view.is_no_grad_view = operand.is_no_grad_view;
+  view.is_multi_output_view = operand.is_multi_output_view;
+  view.is_function_view = operand.is_function_view;
+  view.set_made_at_version(operand.storage()->version());
+  if (const AutogradMeta* meta = view.base->meta.get(); meta && meta->epoch)
+    view.need_meta().base_epoch = meta->epoch;
+}
+
 void make_view(const Call& call, TensorImpl& operand, TensorImpl& output) {
   call.op->layout(call, output);
   output.set_storage(operand.storage());
-  if (!call.op->vjp) return;  // detach: not part of the history of the memory that it shares
-  output.base = operand.base ? operand.base : RefPtr<TensorImpl>(&operand);
-  output.is_no_grad_view = operand.is_no_grad_view;
-  output.is_multi_output_view = operand.is_multi_output_view;
-  output.is_function_view = operand.is_function_view;
-  output.set_made_at_version(operand.storage()->version());
-  if (const AutogradMeta* meta = output.base->meta.get(); meta && meta->epoch)
-    output.need_meta().base_epoch = meta->epoch;
+  // detach has none: not part of the history of the memory that it shares
+  if (call.op->vjp) note_base(operand, output);
 }
 
 Device device_of(const Call& call, const TensorImpl* const* outputs) {

@@ -41,6 +41,9 @@ void run_into(const Call& call, const Tensor& destination);
 /// devices.
 void check_operands(const Call& call, bool with_data);
 
+/// Notes that `view`, which shares the memory of `operand`, is part of its history: its base, and how it was made.
+void note_base(TensorImpl& operand, TensorImpl& view);
+
 /// Makes `output` the view of `operand` that the layout() of a view op describes.
 void make_view(const Call& call, TensorImpl& operand, TensorImpl& output);
 

@@ -21,9 +21,20 @@ void init_table(const Tensor& weight, std::optional<int64_t> padding_idx, std::s
   if (padding >= 0) init::zeros_(select(weight.detach(), 0, padding));
 }
 
-void check_pretrained(const Tensor& embeddings, std::string_view type, SourceLocation where) {
+void check_pretrained(const Tensor& embeddings, std::optional<int64_t> padding_idx, std::string_view type,
+                      SourceLocation where) {
   if (embeddings.impl(type, where).rank() != 2)
     fail(Category::bad_dim, type, fmt::format("the table {} is not a matrix", describe(embeddings)), where);
+  ops::padding_row(type, embeddings, padding_idx, where);
+}
+
+// The rows that a call reads, after those with too large a norm were scaled in the table.
+template <class Options>
+const Tensor& rows_to_read(const Operand& index, const Tensor& weight, const Options& options,
+                           std::string_view type) {
+  const Tensor& rows = index.defined_tensor(type);
+  if (options.max_norm) embedding_renorm_(weight, rows, *options.max_norm, options.norm_type, index.where());
+  return rows;
 }
 
 template <class Options>
@@ -56,15 +67,13 @@ Embedding::Embedding(Module* parent, std::string name, int64_t num_embeddings, i
 
 Embedding Embedding::from_pretrained(Module* parent, std::string name, const Tensor& embeddings, bool freeze,
                                      EmbeddingOptions options, SourceLocation where) {
-  check_pretrained(embeddings, type_name, where);
-  ops::padding_row(type_name, embeddings, options.padding_idx, where);
+  check_pretrained(embeddings, options.padding_idx, type_name, where);
   return Embedding(parent, std::move(name), embeddings.detach(), options, freeze);
 }
 
 Tensor Embedding::forward(Operand index) const {
   CallScope scope(index.where());
-  const Tensor& rows = index.defined_tensor(type_name);
-  if (options.max_norm) embedding_renorm_(weight, rows, *options.max_norm, options.norm_type, index.where());
+  const Tensor& rows = rows_to_read(index, weight, options, type_name);
   return embedding(Operand(weight, index.where()), rows, options.padding_idx, options.scale_grad_by_freq);
 }
 
@@ -88,17 +97,15 @@ EmbeddingBag::EmbeddingBag(Module* parent, std::string name, int64_t num_embeddi
 
 EmbeddingBag EmbeddingBag::from_pretrained(Module* parent, std::string name, const Tensor& embeddings,
                                            bool freeze, EmbeddingBagOptions options, SourceLocation where) {
-  check_pretrained(embeddings, type_name, where);
-  ops::padding_row(type_name, embeddings, options.padding_idx, where);
+  check_pretrained(embeddings, options.padding_idx, type_name, where);
   return EmbeddingBag(parent, std::move(name), embeddings.detach(), options, freeze);
 }
 
 Tensor EmbeddingBag::forward(Operand index, const Tensor& offsets, const Tensor& per_sample_weights) const {
   CallScope scope(index.where());
-  const Tensor& rows = index.defined_tensor(type_name);
-  if (options.max_norm) embedding_renorm_(weight, rows, *options.max_norm, options.norm_type, index.where());
-  return embedding_bag(index, weight, offsets, options.scale_grad_by_freq, options.mode, per_sample_weights,
-                       options.include_last_offset, options.padding_idx);
+  const Tensor& rows = rows_to_read(index, weight, options, type_name);
+  return embedding_bag(Operand(rows, index.where()), weight, offsets, options.scale_grad_by_freq,
+                       options.mode, per_sample_weights, options.include_last_offset, options.padding_idx);
 }
 
 std::string EmbeddingBag::extra_repr() const {

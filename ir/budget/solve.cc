@@ -40,9 +40,9 @@ Curve plain_curve(const Problem& problem) {
 }
 
 // In equal ratios, falling, from below the peak without copies to the least.
-std::vector<int64_t> caps_of(const Problem& problem) {
+std::vector<int64_t> caps_of(const Problem& problem, int64_t peak) {
   const size_t count = std::clamp(kTasksAndCaps / (problem.tasks.size() + 1), kLeastCaps, kMostCaps);
-  const double most = static_cast<double>(measure(problem, plain_runs(problem)).peak),
+  const double most = static_cast<double>(peak),
                least = static_cast<double>(std::max<int64_t>(least_bytes(problem), 1));
   std::vector<int64_t> caps(count);
   for (size_t i = 0; i < count; ++i)
@@ -51,14 +51,14 @@ std::vector<int64_t> caps_of(const Problem& problem) {
   return caps;
 }
 
-// Each adds its plans to a curve.
+// Each adds its plans to a curve that begins with the plan without copies.
 void add_greedy(const Problem& problem, Curve& plans) {
-  for (int64_t cap : caps_of(problem))
+  for (int64_t cap : caps_of(problem, plans[0].measure.peak))
     if (auto runs = greedy_plan(problem, cap)) plans.push_back(plan_of(problem, *std::move(runs)));
   plans = best_of(std::move(plans));
 }
 void add_repaired(const Problem& problem, Curve& plans) {
-  for (std::vector<Run>& runs : repaired_plans(problem, caps_of(problem)))
+  for (std::vector<Run>& runs : repaired_plans(problem, caps_of(problem, plans[0].measure.peak)))
     plans.push_back(plan_of(problem, std::move(runs)));
   plans = best_of(std::move(plans));
 }
@@ -66,7 +66,7 @@ void add_repaired(const Problem& problem, Curve& plans) {
 void add_exact(const Problem& problem, Curve& plans) {
   Curve found;
   const auto candidates = static_cast<int64_t>(candidates_of(problem).blocks.size());
-  for (int64_t cap : caps_of(problem)) {
+  for (int64_t cap : caps_of(problem, plans[0].measure.peak)) {
     const Measure& best = plans[plan_within(plans, cap)].measure;
     const double below = best.peak <= cap ? best.cost : std::numeric_limits<double>::infinity();
     if (auto plan = exact_plan(problem, cap, kChoices / (candidates + 1), below))

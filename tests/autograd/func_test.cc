@@ -2,6 +2,7 @@
 #include <retrograd/retrograd.h>
 #include <catch2/catch.hpp>
 
+#include "tests/autograd/numbers.h"
 #include "tests/errors.h"
 
 namespace rg = retrograd;
@@ -9,25 +10,11 @@ namespace ag = retrograd::autograd;
 namespace func = retrograd::func;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::check_close;
+using rg::testing::numbers;
 using std::nullopt;
 
 namespace {
-
-Tensor numbers(const rg::Shape& shape, int seed = 1) {
-  std::vector<double> values(static_cast<size_t>(shape.numel().value()));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<double>((i * 7919 + static_cast<size_t>(seed) * 104729 + 13) % 1009) / 504.5 - 1;
-  return rg::tensor(values, shape, {rg::kFloat64});
-}
-
-void check_close(const Tensor& got, const Tensor& want, double tolerance = 1e-12) {
-  REQUIRE(got.impl().type() == want.impl().type());
-  const std::vector<double> a = got.detach().to_vector(), b = want.detach().to_vector();
-  for (size_t i = 0; i < a.size(); ++i) {
-    INFO("element " << i);
-    CHECK(a[i] == Approx(b[i]).epsilon(tolerance).margin(tolerance));
-  }
-}
 
 const auto loss = [](const Tensor& w, const Tensor& x) { return rg::sum(rg::sin(w * x)); };
 

@@ -10,16 +10,12 @@
 namespace rg = retrograd;
 namespace nn = retrograd::nn;
 using rg::Category;
+using rg::category_of;
 using rg::Tensor;
 using rg::Tensors;
 using Names = std::vector<std::string>;
 
 namespace {
-
-template <class F>
-Category category(const F& f) {
-  return rg::category_of(f);
-}
 
 // A class of a user, without a parent; a value like any other.
 struct Twice : nn::Module {
@@ -80,15 +76,15 @@ TEST_CASE("AnyModule calls modules of all classes, with hooks") {
   CHECK(calls == 1);
   CHECK(&any.get<Twice>() == any.ptr().get());
   CHECK(any.type_info() == typeid(Twice));
-  CHECK(category([&] { any.get<Mix>(); }) == Category::bad_argument);
+  CHECK(category_of([&] { any.get<Mix>(); }) == Category::bad_argument);
 
   CHECK(values(nn::AnyModule(Twice()).forward(x)) == Values{2, 2});
   CHECK(values(nn::AnyModule(nn::ModuleHolder<Scale>(3.0)).forward(x)) == Values{3, 3});
   CHECK(values(nn::AnyModule(std::make_unique<Mix>()).forward(x, x * 3.0, 0.5)) == Values{2, 2});
   CHECK(values(nn::AnyModule(Halves()).forward<Halves::Output>(rg::arange(4.0)).high) == Values{2, 3});
   CHECK(nn::AnyModule().is_empty());
-  CHECK(category([] { nn::AnyModule().forward(1.0); }) == Category::bad_argument);
-  CHECK(category([] { nn::AnyModule(nn::ModuleHolder<Scale>(nullptr)); }) == Category::bad_argument);
+  CHECK(category_of([] { nn::AnyModule().forward(1.0); }) == Category::bad_argument);
+  CHECK(category_of([] { nn::AnyModule(nn::ModuleHolder<Scale>(nullptr)); }) == Category::bad_argument);
   CHECK(values(nn::AnyModule(nn::ModuleHolder<Scale>(3.0)).clone().forward(x)) == Values{3, 3});
 }
 
@@ -102,7 +98,7 @@ TEST_CASE("arguments and results that do not fit are errors that name the module
   CHECK_THAT(text, Catch::Contains("argument 2") && Catch::Contains("double"));
   CHECK(rg::category_of([&] { halves.forward(x); }, &text) == Category::bad_argument);
   CHECK_THAT(text, Catch::Contains("Output"));
-  CHECK(category([&] { halves.forward(1.0); }) == Category::bad_argument);
+  CHECK(category_of([&] { halves.forward(1.0); }) == Category::bad_argument);
 }
 
 TEST_CASE("Sequential calls its modules in order; keys are numbers") {
@@ -122,15 +118,15 @@ TEST_CASE("Sequential calls its modules in order; keys are numbers") {
   CHECK(body.ptr<nn::Linear>(0).get() == &fc);
   CHECK(body[1]->as<nn::ReLU>() != nullptr);
   CHECK(&body.at<nn::Linear>(0) == &fc);
-  CHECK(category([&] { body.at<nn::ReLU>(0); }) == Category::bad_argument);
-  CHECK(category([&] { body.ptr(5); }) == Category::index_out_of_range);
+  CHECK(category_of([&] { body.at<nn::ReLU>(0); }) == Category::bad_argument);
+  CHECK(category_of([&] { body.ptr(5); }) == Category::index_out_of_range);
   size_t twice = 0;
   for (const nn::AnyModule& m : body) twice += m.ptr()->as<Twice>() != nullptr;
   CHECK(twice == 2);
   std::string error;
   CHECK(rg::category_of([&] { body(rg::ones({5, 5})); }, &error) == Category::shape_mismatch);
   CHECK_THAT(error, Catch::Contains("containers_test.cc:" + std::to_string(__LINE__ - 1)));
-  CHECK(category([&] { nn::Sequential()(x); }) == Category::bad_argument);
+  CHECK(category_of([&] { nn::Sequential()(x); }) == Category::bad_argument);
 
   body.eval();
   CHECK_FALSE(body[2]->is_training());
@@ -147,7 +143,7 @@ TEST_CASE("Sequential: names, a parent, nesting, texts, hooks on inner modules")
   } net;
   CHECK(net.named_parameters().keys() == Names{"body.first.w"});
   CHECK(net.body.named_children().keys() == Names{"first", "1"});
-  CHECK(category([&] { net.body.push_back("first", Twice()); }) == Category::bad_argument);
+  CHECK(category_of([&] { net.body.push_back("first", Twice()); }) == Category::bad_argument);
   net.body.push_back("inner", std::make_shared<nn::Sequential>());
   net.body.ptr<nn::Sequential>(2)->push_back(Twice());
   CHECK(values(net.forward(rg::ones({1}))) == Values{8});
@@ -176,7 +172,7 @@ TEST_CASE("Sequential: several inputs to the first, other results between and at
   from.emplace_back<SumOfHalves>();
   CHECK(values(from.forward(Halves::Output{x, x}, x)) == Values{3, 3});
   CHECK(values(from.forward(Halves::Output{x, x}, std::optional<Tensor>())) == Values{2, 2});
-  CHECK(category([&] { from(x); }) == Category::bad_argument);
+  CHECK(category_of([&] { from(x); }) == Category::bad_argument);
 }
 
 TEST_CASE("Sequential trains in compiled steps as eagerly") {
@@ -221,9 +217,9 @@ TEST_CASE("ModuleDict") {
   CHECK(dict["a"].get() == &a);
   CHECK(values(dict.at<Scale>("b").forward(rg::ones({1}))) == Values{3});
   CHECK(dict.named_parameters().keys() == Names{"a.w", "b.w"});
-  CHECK(category([&] { dict.emplace<Scale>("a", 1.0); }) == Category::bad_argument);
-  CHECK(category([&] { dict["c"]; }) == Category::bad_argument);
-  CHECK(category([&] { dict.at<Twice>("a"); }) == Category::bad_argument);
+  CHECK(category_of([&] { dict.emplace<Scale>("a", 1.0); }) == Category::bad_argument);
+  CHECK(category_of([&] { dict["c"]; }) == Category::bad_argument);
+  CHECK(category_of([&] { dict.at<Twice>("a"); }) == Category::bad_argument);
   const auto copy = dict.clone();
   CHECK(values(copy->as<nn::ModuleDict>()->at<Scale>("b").w) == Values{3});
   nn::ModuleDict other;
@@ -233,7 +229,7 @@ TEST_CASE("ModuleDict") {
   CHECK(values(dict.at<Scale>("b").w) == Values{5});
   CHECK(dict.pop("a").get() == &a);
   CHECK((dict.size() == 2 && !dict.contains("a")));
-  CHECK(category([&] { dict.pop("a"); }) == Category::bad_argument);
+  CHECK(category_of([&] { dict.pop("a"); }) == Category::bad_argument);
   dict.clear();
   CHECK((dict.is_empty() && dict.parameters().empty()));
 }
@@ -248,9 +244,9 @@ TEST_CASE("ParameterList") {
   double all = 0;
   for (const Tensor& p : list) all = 10 * all + values(p)[0];
   CHECK(all == 123);
-  CHECK(category([&] { list[3]; }) == Category::index_out_of_range);
-  CHECK(category([&] { list.append(Tensor()); }) == Category::bad_argument);
-  CHECK(category([&] { list.append(list[0] * 2.0); }) == Category::bad_argument);
+  CHECK(category_of([&] { list[3]; }) == Category::index_out_of_range);
+  CHECK(category_of([&] { list.append(Tensor()); }) == Category::bad_argument);
+  CHECK(category_of([&] { list.append(list[0] * 2.0); }) == Category::bad_argument);
   CHECK(list.size() == 3);
   const auto copy = list.clone();
   CHECK(values((*copy->as<nn::ParameterList>())[2]) == Values{3, 3});
@@ -267,8 +263,8 @@ TEST_CASE("ParameterDict, and functional_call with it") {
   CHECK(net.forward(x).item<double>() == 5);
   CHECK(nn::functional_call(net, {{"p.a", rg::full({}, 10.0)}}, x).item<double>() == 13);
   CHECK(net.p.keys() == Names{"a", "b"});
-  CHECK(category([&] { net.p.insert("a", x); }) == Category::bad_argument);
-  CHECK(category([&] { net.p["c"]; }) == Category::bad_argument);
+  CHECK(category_of([&] { net.p.insert("a", x); }) == Category::bad_argument);
+  CHECK(category_of([&] { net.p["c"]; }) == Category::bad_argument);
   net.p.update({{"b", rg::full({}, 7.0)}, {"c", x}});
   CHECK(net.p.keys() == Names{"a", "b", "c"});
   CHECK(net.forward(x).item<double>() == 9);
@@ -276,7 +272,7 @@ TEST_CASE("ParameterDict, and functional_call with it") {
   CHECK(net.p.clone()->named_parameters()["b"].item<double>() == 7);
   CHECK(net.p.pop("a").item<double>() == 2);
   CHECK(net.named_parameters().keys() == Names{"p.b", "p.c"});
-  CHECK(category([&] { net.p.pop("a"); }) == Category::bad_argument);
+  CHECK(category_of([&] { net.p.pop("a"); }) == Category::bad_argument);
   net.p.clear();
   CHECK((net.p.is_empty() && net.parameters().empty()));
 }
@@ -298,5 +294,5 @@ TEST_CASE("Identity, Flatten, Unflatten, Functional") {
   body.emplace_back<nn::Identity>();
   CHECK(values(body(rg::ones({1}))) == Values{-3});
   CHECK(values(body.clone()->as<nn::Sequential>()->forward(rg::ones({1}))) == Values{-3});
-  CHECK(category([] { nn::Functional(nullptr, "", nullptr); }) == Category::bad_argument);
+  CHECK(category_of([] { nn::Functional(nullptr, "", nullptr); }) == Category::bad_argument);
 }

@@ -10,16 +10,12 @@
 namespace rg = retrograd;
 namespace nn = retrograd::nn;
 using rg::Category;
+using rg::category_of;
 using rg::Tensor;
 using rg::Tensors;
 using Names = std::vector<std::string>;
 
 namespace {
-
-template <class F>
-Category category(const F& f) {
-  return rg::category_of(f);
-}
 
 struct Inner : nn::Module {
   Tensor w, b, count;
@@ -73,11 +69,11 @@ TEST_CASE("OrderedDict keeps the order of insertion, and has each key once") {
   CHECK(dict.find("x") == nullptr);
   dict.erase("b");
   CHECK((dict["a"] == 2 && dict["c"] == 3 && dict[0].value() == 2 && !dict.contains("b")));
-  CHECK(category([&] { dict.insert("a", 0); }) == Category::bad_argument);
-  CHECK(category([&] { dict["x"]; }) == Category::bad_argument);
-  CHECK(category([&] { dict.erase("x"); }) == Category::bad_argument);
-  CHECK(category([&] { dict[2]; }) == Category::index_out_of_range);
-  CHECK(category([&] { dict.update({{"d", 4}, {"c", 5}}); }) == Category::bad_argument);
+  CHECK(category_of([&] { dict.insert("a", 0); }) == Category::bad_argument);
+  CHECK(category_of([&] { dict["x"]; }) == Category::bad_argument);
+  CHECK(category_of([&] { dict.erase("x"); }) == Category::bad_argument);
+  CHECK(category_of([&] { dict[2]; }) == Category::index_out_of_range);
+  CHECK(category_of([&] { dict.update({{"d", 4}, {"c", 5}}); }) == Category::bad_argument);
   CHECK(dict.size() == 2);
   dict.update({{"d", 4}});
   CHECK(dict.pairs().back() == std::pair<std::string, int>{"d", 4});
@@ -100,11 +96,11 @@ TEST_CASE("registered parameters and buffers are the caller's tensors") {
   m.zero_grad();
   CHECK_FALSE(m.w.grad().defined());
 
-  CHECK(category([&] { m.register_parameter("w", rg::ones({1})); }) == Category::bad_argument);
-  CHECK(category([&] { m.register_parameter("b", rg::ones({1})); }) == Category::bad_argument);
-  CHECK(category([&] { m.register_buffer("a.b", rg::ones({1})); }) == Category::bad_argument);
-  CHECK(category([&] { m.register_parameter("n", m.w * 2.0); }) == Category::bad_argument);
-  CHECK(category([&] { m.register_parameter("i", rg::ones({1}, {rg::kInt64})); }) ==
+  CHECK(category_of([&] { m.register_parameter("w", rg::ones({1})); }) == Category::bad_argument);
+  CHECK(category_of([&] { m.register_parameter("b", rg::ones({1})); }) == Category::bad_argument);
+  CHECK(category_of([&] { m.register_buffer("a.b", rg::ones({1})); }) == Category::bad_argument);
+  CHECK(category_of([&] { m.register_parameter("n", m.w * 2.0); }) == Category::bad_argument);
+  CHECK(category_of([&] { m.register_parameter("i", rg::ones({1}, {rg::kInt64})); }) ==
         Category::requires_grad_forbidden);
   const Tensor& frozen = m.register_parameter("frozen", rg::ones({1}), false);
   CHECK_FALSE(frozen.requires_grad());
@@ -125,7 +121,7 @@ TEST_CASE("functional_call refuses a tensor of which the module's code has a han
   CHECK_THAT(text, Catch::Contains("first.w") && Catch::Contains("nn::Parameter"));
   CHECK(values(nn::functional_call(m, {{"declared.weight", rg::ones({2, 2})}}, x)) ==
         std::vector<double>{12, 12});
-  CHECK(category([&] { nn::functional_call(m, m.parameters(), x); }) == Category::bad_argument);
+  CHECK(category_of([&] { nn::functional_call(m, m.parameters(), x); }) == Category::bad_argument);
 }
 
 TEST_CASE("registered children: shared, replaced, removed; names once; no cycles") {
@@ -133,9 +129,10 @@ TEST_CASE("registered children: shared, replaced, removed; names once; no cycles
   CHECK(m.named_parameters().keys() == Names{"declared.weight", "first.w", "second.w"});
   CHECK(m.named_children().keys() == Names{"declared", "first", "second"});
   CHECK(m.parameters(false).empty());
-  CHECK(category([&] { m.register_module("first", std::make_shared<Inner>()); }) == Category::bad_argument);
-  CHECK(category([&] { m.register_module("none", std::shared_ptr<Inner>()); }) == Category::bad_argument);
-  CHECK(category([&] { m.register_module("none", nn::ModuleHolder<Inner>(nullptr)); }) ==
+  CHECK(category_of([&] { m.register_module("first", std::make_shared<Inner>()); }) ==
+        Category::bad_argument);
+  CHECK(category_of([&] { m.register_module("none", std::shared_ptr<Inner>()); }) == Category::bad_argument);
+  CHECK(category_of([&] { m.register_module("none", nn::ModuleHolder<Inner>(nullptr)); }) ==
         Category::bad_argument);
 
   m.second = m.replace_module("second", std::make_shared<Inner>(5.0));
@@ -143,13 +140,13 @@ TEST_CASE("registered children: shared, replaced, removed; names once; no cycles
   m.unregister_module("first");
   m.unregister_module("declared");
   CHECK(m.named_children().keys() == Names{"second"});
-  CHECK(category([&] { m.unregister_module("first"); }) == Category::bad_argument);
-  CHECK(category([&] { m.replace_module("first", std::make_shared<Inner>()); }) == Category::bad_argument);
+  CHECK(category_of([&] { m.unregister_module("first"); }) == Category::bad_argument);
+  CHECK(category_of([&] { m.replace_module("first", std::make_shared<Inner>()); }) == Category::bad_argument);
 
   const auto a = std::make_shared<nn::Module>(), b = std::make_shared<nn::Module>();
   a->register_module("b", b);
-  CHECK(category([&] { b->register_module("a", a); }) == Category::bad_argument);
-  CHECK(category([&] { a->register_module("a", a); }) == Category::bad_argument);
+  CHECK(category_of([&] { b->register_module("a", a); }) == Category::bad_argument);
+  CHECK(category_of([&] { a->register_module("a", a); }) == Category::bad_argument);
   CHECK(a->modules().size() == 2);
 }
 
@@ -176,7 +173,7 @@ TEST_CASE("a module with two parents: one parameter, two names in the state; tra
   Tied tied;
   CHECK(tied.named_parameters().keys() == Names{"tied", "in.bias", "out.weight", "out.bias"});
   const Tensor ones = rg::ones({2, 2});
-  CHECK(category([&] {
+  CHECK(category_of([&] {
           nn::functional_call(tied.in, {{"weight", ones}, {"bias", Tensor()}}, ones);
         }) == Category::bad_argument);
 }
@@ -190,7 +187,7 @@ TEST_CASE("functional_call replaces a tensor under all its names, and refuses tw
   CHECK(nn::functional_call(m, {{"a", three}}, x).item<double>() == 9);
   CHECK(nn::functional_call(m, Tensors{three}, x).item<double>() == 9);
   CHECK(nn::functional_call(m, {{"a", three}, {"b", three}}, x).item<double>() == 9);
-  CHECK(category([&] { nn::functional_call(m, {{"a", three}, {"b", x}}, x); }) == Category::bad_argument);
+  CHECK(category_of([&] { nn::functional_call(m, {{"a", three}, {"b", x}}, x); }) == Category::bad_argument);
   CHECK(m.forward(x).item<double>() == 1);
 }
 
@@ -245,8 +242,8 @@ TEST_CASE("holders make, share and call a module") {
 
   nn::ModuleHolder<Inner> empty{nullptr};
   CHECK((empty.is_empty() && !empty));
-  CHECK(category([&] { empty->parameters(); }) == Category::bad_argument);
-  CHECK(category([&] { empty(x); }) == Category::bad_argument);
+  CHECK(category_of([&] { empty->parameters(); }) == Category::bad_argument);
+  CHECK(category_of([&] { empty(x); }) == Category::bad_argument);
   empty = std::make_shared<Inner>(6.0);
   CHECK(values(empty(rg::ones({2}))) == std::vector<double>{6, 6});
   CHECK(values(nn::ModuleHolder<Inner>()->w) == std::vector<double>{1, 1});
@@ -288,7 +285,7 @@ TEST_CASE("clone copies values, modes and ties, and draws nothing") {
   CHECK(rg::category_of([] { Outer().clone(); }, &text) == Category::unsupported);
   CHECK_THAT(text, Catch::Contains("Outer") && Catch::Contains("clone_as"));
   m.register_module("added", std::make_shared<Inner>());
-  CHECK(category([&] { m.clone(); }) == Category::unsupported);
+  CHECK(category_of([&] { m.clone(); }) == Category::unsupported);
 }
 
 TEST_CASE(
@@ -299,7 +296,7 @@ TEST_CASE(
   CHECK(b.parameters()[0].is_same(a.w));
   CHECK(b.named_buffers().keys() == Names{"count"});
   const Outer declared;
-  CHECK(category([&] { nn::Module copy(declared); }) == Category::unsupported);
+  CHECK(category_of([&] { nn::Module copy(declared); }) == Category::unsupported);
 }
 
 TEST_CASE("a list of modules: any modules, inserted, extended, copied") {
@@ -317,8 +314,8 @@ TEST_CASE("a list of modules: any modules, inserted, extended, copied") {
   more.extend(list);
   CHECK((more.size() == 6 && more.parameters().size() == 3));
   CHECK(more.ptr<Inner>(5) == list.ptr(2));
-  CHECK(category([&] { more.at<nn::Linear>(0); }) == Category::bad_argument);
-  CHECK(category([&] { list.insert(5, std::make_shared<Inner>()); }) == Category::index_out_of_range);
+  CHECK(category_of([&] { more.at<nn::Linear>(0); }) == Category::bad_argument);
+  CHECK(category_of([&] { list.insert(5, std::make_shared<Inner>()); }) == Category::index_out_of_range);
 
   const auto copy = more.clone();
   CHECK(copy->as<nn::ModuleList<>>()->size() == 6);
