@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 #include <variant>
 
 #include "engine/sizes.h"
@@ -18,33 +19,49 @@ namespace retrograd::inline v0 {
 
 class Tensor;
 
-class SavedValue : public Scalar {
+class SavedValue {
  public:
-  SavedValue() = default;
+  SavedValue() = default;  // 0
   template <std::convertible_to<Scalar> T>
-  SavedValue(const T& number) : Scalar(number) {}
-  SavedValue(std::string text) : other_(std::move(text)) {}
-  SavedValue(const char* text) : other_(std::string(text)) {}
-  SavedValue(IntArray list) : other_(std::move(list)) {}
-  SavedValue(const IntList& list) : other_(IntArray(list.begin(), list.end())) {}
-  SavedValue(const Sizes& sizes) : other_(IntArray(sizes)) {}
+  requires(!std::is_pointer_v<std::decay_t<T>>)  // a text, which would be true
+      SavedValue(const T& number)
+      : value_(Scalar(number)) {}
+  SavedValue(std::string text) : value_(std::move(text)) {}
+  SavedValue(const char* text) : value_(std::string(text)) {}
+  SavedValue(IntArray list) : value_(std::move(list)) {}
+  SavedValue(const IntList& list) : value_(IntArray(list.begin(), list.end())) {}
+  SavedValue(const Sizes& sizes) : value_(IntArray(sizes)) {}
   SavedValue(const Tensor&) = delete;  // ctx->save_for_backward({x})
 
-  bool is_number() const { return std::holds_alternative<std::monostate>(other_); }
-  bool isString() const { return std::holds_alternative<std::string>(other_); }
-  bool isIntList() const { return std::holds_alternative<IntArray>(other_); }
-  /// Error(bad_argument) for another kind of value.
+  bool is_number() const { return std::holds_alternative<Scalar>(value_); }
+  bool isString() const { return std::holds_alternative<std::string>(value_); }
+  bool isIntList() const { return std::holds_alternative<IntArray>(value_); }
+  // Error(bad_argument) for another kind of value.
+  const Scalar& number() const { return get<Scalar>("a number"); }
+  operator const Scalar&() const { return number(); }
   const std::string& toStringRef() const { return get<std::string>("a text"); }
   const IntArray& toIntVector() const { return get<IntArray>("a list of integers"); }
+  // Those of the number.
+  double to_double() const { return number().to_double(); }
+  int64_t to_int() const { return number().to_int(); }
+  template <class T>
+  T to() const {
+    return number().to<T>();
+  }
+  double toDouble() const { return to<double>(); }
+  float toFloat() const { return to<float>(); }
+  int64_t toLong() const { return to<int64_t>(); }
+  int toInt() const { return to<int>(); }
+  bool toBool() const { return to<bool>(); }
 
  private:
   template <class T>
   const T& get(std::string_view wanted) const {
-    if (const T* value = std::get_if<T>(&other_)) return *value;
+    if (const T* value = std::get_if<T>(&value_)) return *value;
     fail(Category::bad_argument, "saved_data", "a value is not " + std::string(wanted));
   }
 
-  std::variant<std::monostate, std::string, IntArray> other_;  // monostate: a number
+  std::variant<Scalar, std::string, IntArray> value_;
 };
 
 }  // namespace retrograd

@@ -26,6 +26,10 @@ Device Device::parse(std::string_view text, SourceLocation where) {
   return {kCUDA, number};
 }
 
+int8_t Device::refuse(int index) {
+  fail_somewhere(Category::bad_argument, fmt::format("{} is no index of a device", index));
+}
+
 std::string Device::str() const { return is_cpu() ? "cpu" : fmt::format("cuda:{}", index_); }
 std::string to_string(Device device) { return device.str(); }
 std::ostream& operator<<(std::ostream& out, Device device) { return out << device.str(); }

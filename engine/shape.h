@@ -31,7 +31,10 @@ inline constexpr DeviceType kCUDA = DeviceType::CUDA;
 /// A device: the CPU, or a CUDA device by its index, as libtorch's torch::Device.
 class Device {
  public:
-  constexpr Device(DeviceType type = DeviceType::CPU, int8_t index = 0) : type_(type), index_(index) {}
+  /// Error(bad_argument) for an index that is no 8-bit integer.
+  constexpr Device(DeviceType type = DeviceType::CPU, int index = 0)
+      : type_(type),
+        index_(index == static_cast<int8_t>(index) ? static_cast<int8_t>(index) : refuse(index)) {}
   /// "cpu", "cuda" (that of index 0) or "cuda:1". Error(bad_argument) for another text.
   template <std::convertible_to<std::string_view> T>
   Device(const T& text, SourceLocation where = SourceLocation::current()) : Device(parse(text, where)) {}
@@ -45,6 +48,7 @@ class Device {
 
  private:
   static Device parse(std::string_view text, SourceLocation where);
+  [[noreturn]] static int8_t refuse(int index);
 
   DeviceType type_;
   int8_t index_;

@@ -27,6 +27,7 @@ class HookHandle;
 class MutableGrad;
 class Node;
 class Operand;
+class SavedValue;
 class Tensor;
 struct MinAndMax;
 struct SlogdetResult;
@@ -427,7 +428,12 @@ class Condition : public Tensor {
  public:
   Condition() = default;
   explicit Condition(Tensor answer) : Tensor(std::move(answer)) {}
-  operator bool() const { return item<bool>(); }
+  explicit operator bool() const { return item<bool>(); }
+  // To a bool alone: in arithmetic with numbers it is a tensor.
+  template <std::same_as<bool> T>
+  operator T() const {
+    return item<bool>();
+  }
   friend bool operator!(const Condition& condition) { return !condition.item<bool>(); }
 };
 
@@ -461,6 +467,9 @@ class Operand {
   template <class T>
   Operand(const Live<T>& v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : scalar_(v), where_{file, line} {}
+  template <std::same_as<SavedValue> T>  // its number; constrained, since a SavedValue is made of many things
+  Operand(const T& v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : scalar_(v.number()), where_{file, line} {}
   Operand(const Tensor& tensor, SourceLocation where) : tensor_(&tensor), where_(where) {}
   Operand(Scalar scalar, SourceLocation where) : scalar_(scalar), where_(where) {}
 

@@ -56,9 +56,7 @@ class TensorOptions {
     next.device_ = device, next.has_device_ = true;
     return next;
   }
-  TensorOptions device(DeviceType type, int index) const {
-    return device(Device(type, static_cast<int8_t>(index)));
-  }
+  TensorOptions device(DeviceType type, int index) const { return device(Device(type, index)); }
   TensorOptions requires_grad(bool on) const {
     TensorOptions next = *this;
     next.requires_grad_ = on, next.has_requires_grad_ = true;

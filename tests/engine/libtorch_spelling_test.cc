@@ -124,6 +124,9 @@ TEST_CASE("equal and allclose are conditions and tensors; comparisons are no con
   CHECK((x.equal(x) && x.allclose(x)));
   auto f = compile([](const Tensor& t) { return t.equal(t); });
   for (int run = 0; run < 2; ++run) CHECK(f(x));
+  // In arithmetic it is a tensor, not a number that was read.
+  static_assert(std::same_as<decltype(equal(x, x) * 1.0), Tensor>);
+  static_assert(std::same_as<decltype(equal(x, x) + 1), Tensor>);
 }
 
 template <class R>

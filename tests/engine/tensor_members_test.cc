@@ -317,6 +317,29 @@ TEST_CASE("a number that a type cannot hold is an error") {
   CHECK(category_of([] { Scalar(std::numeric_limits<uint64_t>::max()); }) == Category::bad_argument);
 }
 
+TEST_CASE("saved data is what was saved") {
+  const SavedValue text = "reflect", number = 2.5, list = IntArray{1, 2};
+  char buffer[] = "zeros";
+  char* const pointer = buffer;
+  CHECK(text.toStringRef() == "reflect");
+  CHECK(SavedValue(pointer).toStringRef() == "zeros");
+  CHECK(number.toDouble() == 2.5);
+  CHECK((ones({}) * number).item<double>() == 2.5);
+  for (const SavedValue* other : {&text, &list}) {
+    CHECK(category_of([&] { other->toInt(); }) == Category::bad_argument);
+    CHECK(category_of([&] { ones({}) * *other; }) == Category::bad_argument);
+    CHECK(category_of([&] { static_cast<void>(static_cast<const Scalar&>(*other)); }) ==
+          Category::bad_argument);
+  }
+  CHECK(category_of([&] { number.toIntVector(); }) == Category::bad_argument);
+}
+
+TEST_CASE("a device has a small index") {
+  CHECK(Device(kCUDA, 3).index() == 3);
+  CHECK(category_of([] { Device(kCUDA, 256); }) == Category::bad_argument);
+  CHECK(category_of([] { TensorOptions().device(kCUDA, 300); }) == Category::bad_argument);
+}
+
 TEST_CASE("recorded code reads types, and runs eagerly where a tensor gets other memory") {
   auto f = compile([](const Tensor& x) {
     const Tensor y = x.new_full({2}, 3).type_as(x) * x.to(x.device(), x.dtype(), false, true);
