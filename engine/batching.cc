@@ -94,6 +94,12 @@ Tensor Batching::all_of(const TensorImpl& cell) const {
   return is_batched(cell) && cell.meta->batched.level == level_ ? cell.meta->batched.value : Tensor();
 }
 
+Tensor Batching::made_outside(const TensorImpl& cell,
+                              const std::function<Tensor(const Tensor& all)>& make) const {
+  const Below here(*this);
+  return one_of(make(all_of(cell)));
+}
+
 Batching& Batching::of(const TensorImpl& cell, std::string_view op, SourceLocation where) {
   for (Batching* b = innermost_; b; b = b->outer_)
     if (b->level_ == cell.meta->batched.level) return *b;
@@ -203,8 +209,7 @@ void Batching::note_draw(const DrawPlace& place) {
 // ---- writes in place ------------------------------------------------------------------------------------------------
 
 Tensor Batching::present_value(const TensorImpl& self) const {
-  const Below here(*this);
-  return one_of(basic::clone(all_of(self)));
+  return made_outside(self, [](const Tensor& all) { return basic::clone(all); });
 }
 
 void Batching::write(const TensorImpl& self, const Tensor& result, SourceLocation where) const {

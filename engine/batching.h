@@ -18,6 +18,7 @@
 // recorded function that does so runs eagerly.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "engine/region_log.h"
@@ -48,6 +49,8 @@ class Batching final : public PassThrough {
   Tensor one_of(const Tensor& all) const;
   /// The tensor that a cell of this level stands for; undefined for any other cell.
   Tensor all_of(const TensorImpl& cell) const;
+  /// A cell of this level for make(all_of(cell)), which is called outside of this vmap.
+  Tensor made_outside(const TensorImpl& cell, const std::function<Tensor(const Tensor& all)>& make) const;
   /// Whether a call draws numbers that are to differ between samples.
   bool draws_differ(const Call& call) const;
 

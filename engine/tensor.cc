@@ -165,6 +165,14 @@ template std::vector<int32_t> Tensor::to_vector<int32_t>(SourceLocation) const;
 template std::vector<uint8_t> Tensor::to_vector<uint8_t>(SourceLocation) const;
 template std::vector<bool> Tensor::to_vector<bool>(SourceLocation) const;
 
+Tensor& Tensor::operator=(const Operand& value) && {
+  if (value.is_scalar())
+    fill_(value, value.where());
+  else
+    copy_(value.tensor(), value.where());
+  return *this;
+}
+
 const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
   TensorImpl& self = impl("requires_grad_", where);
   if (value && !is_floating(self.dtype()))
@@ -184,7 +192,7 @@ const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
   return *this;
 }
 
-Tensor Tensor::grad(SourceLocation where) const {
+const Tensor Tensor::grad(SourceLocation where) const {
   const AutogradMeta* meta = impl("grad", where).meta.get();
   if (!meta) return {};
   if (FunctionRecording* function = meta->retained ? nullptr : recorded_function())

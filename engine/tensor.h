@@ -51,9 +51,8 @@ class Tensor {
   Tensor(Tensor&&) = default;
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & = default;
-  // x.select(0, 0) = y and w.grad() = g would assign to a temporary handle, and change nothing.
-  Tensor& operator=(const Tensor&) && = delete;  // to write the values: x.select(0, 0).copy_(y)
-  Tensor& operator=(Tensor&&) && = delete;  // to replace a gradient: w.set_grad(g), or w.mutable_grad() = g
+  /// Assignment to a temporary writes the values, as copy_() or fill_() does: x[0] = y; x.index({Slice(), 1}) = 0.
+  Tensor& operator=(const Operand& value) &&;
 
   bool defined() const { return static_cast<bool>(impl_); }
   explicit operator bool() const = delete;
@@ -203,8 +202,9 @@ class Tensor {
   bool is_leaf(SourceLocation where = SourceLocation::current()) const {
     return !gradient_record("is_leaf", where);
   }
-  /// The accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none.
-  Tensor grad(SourceLocation where = SourceLocation::current()) const;
+  /// The accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none. Const, so that
+  /// w.grad() = g, which would write into the old gradient, does not compile: mutable_grad().
+  const Tensor grad(SourceLocation where = SourceLocation::current()) const;
   /// Replaces the gradient; an undefined tensor clears it. Errors: cotangent_mismatch for another type, bad_argument
   /// for the tensor itself.
   void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "engine/named_call.h"
+#include "engine/recording.h"
+#include "engine/region_log.h"
 #include "engine/runner.h"
 #include "ops/arithmetic.h"
 #include "ops/full.h"
@@ -32,6 +34,16 @@ Tensor finish(Tensor t, const TensorOptions& options, SourceLocation where) {
   if (!(t.device() == options.device())) t = to(Operand(t, where), options.device());
   if (options.requires_grad()) t.requires_grad_(true, where);
   return t;
+}
+
+// Whether the calls that are made now run again without the code that makes them: those of a recorded function, or of a
+// checkpoint. What they write to has to be made by a call, too.
+bool runs_again() { return recorded_function() || RegionLog::is_open(); }
+
+// Of values that the host has computed.
+Tensor finish_host(Tensor t, const TensorOptions& options, SourceLocation where) {
+  if (runs_again() && t.device() == options.device()) t = t.clone(where);
+  return finish(std::move(t), options, where);
 }
 
 // The dtype of a tensor of such numbers.
@@ -99,7 +111,9 @@ Tensor scalar_tensor(Scalar value, TensorOptions options, SourceLocation where) 
 
 Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("empty", where);
-  if (options.dtype() == kBool) return zeros(size, options, where);  // not every byte is a bool
+  // Not every byte is a bool, and a recorded function has memory only in its runs.
+  if (options.dtype() == kBool || size.is_symbolic() || recorded_function())
+    return zeros(size, options, where);
   check_type(size, options.dtype(), "empty", where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(options.dtype(), options.device(), size);
@@ -113,7 +127,8 @@ namespace {
 template <class From>
 Tensor tensor_of(const std::vector<From>& values, const Shape& size, TensorOptions options,
                  SourceLocation where) {
-  Tensor t = fresh(size, options, "tensor", where);
+  // As many values as there are fix a size that is a symbol.
+  Tensor t = fresh(size.is_symbolic() ? Shape(size.ints()) : size, options, "tensor", where);
   if (static_cast<int64_t>(values.size()) != t.numel())
     fail(Category::shape_mismatch, "tensor",
          fmt::format("{} values for a tensor of shape {}", values.size(), to_string(size)), where);
@@ -121,7 +136,7 @@ Tensor tensor_of(const std::vector<From>& values, const Shape& size, TensorOptio
     std::transform(values.begin(), values.end(), static_cast<T*>(t.raw_data(where)),
                    [](From v) { return converted<T>(v); });
   });
-  return finish(std::move(t), options, where);
+  return finish_host(std::move(t), options, where);
 }
 
 }  // namespace
@@ -150,7 +165,7 @@ Tensor sequence(int64_t n, const TensorOptions& options, std::string_view op, So
     T* to = static_cast<T*>(t.raw_data(where));
     for (int64_t i = 0; i < n; ++i) to[i] = converted<T>(value(i));
   });
-  return finish(std::move(t), options, where);
+  return finish_host(std::move(t), options, where);
 }
 
 // out[i] = from + by * i, for a T that one instruction per register converts from I.
@@ -193,7 +208,7 @@ Tensor linspace_floats(double start, double end, int64_t steps, const TensorOpti
   const int64_t half = steps / 2;
   fill_line(out, half, start, step, 0);
   fill_line(out + half, steps - half, end, step, half - (steps - 1));
-  return finish(std::move(t), options, where);
+  return finish_host(std::move(t), options, where);
 }
 
 // n integers from `from` on, in steps of `by`. 32-bit ones become float32 directly.
@@ -210,7 +225,7 @@ Tensor count_integers(int64_t n, int64_t from, int64_t by, const TensorOptions& 
     count_up(static_cast<int64_t*>(t.raw_data(where)), n, from, by);
   else
     count_up(static_cast<float*>(t.raw_data(where)), n, static_cast<int32_t>(from), static_cast<int32_t>(by));
-  return finish(std::move(t), options, where);
+  return finish_host(std::move(t), options, where);
 }
 
 int64_t difference(int64_t a, int64_t b, SourceLocation where) {
@@ -291,7 +306,7 @@ Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool upper, co
         *columns++ = static_cast<T>(c);
       }
   });
-  return finish(std::move(t), options, where);
+  return finish_host(std::move(t), options, where);
 }
 
 }  // namespace
@@ -393,33 +408,6 @@ Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*re
   cell->set_storage(Storage::wrap(data, bytes, release, context));
   mark_in_inference_mode(*cell);
   return finish(Tensor(std::move(cell)), options, where);
-}
-
-namespace {
-TensorOptions like(const Operand& input, const TensorOptions& options) {
-  const TensorImpl& cell = input.tensor().impl();
-  return options.or_else({cell.dtype(), cell.device()});
-}
-}  // namespace
-
-Tensor full_like(Operand input, Scalar value, TensorOptions options) {
-  const NamedCall call("full_like", input.where());
-  return full(input.tensor().impl().shape(), value, like(input, options), input.where());
-}
-
-Tensor zeros_like(Operand input, TensorOptions options) {
-  const NamedCall call("zeros_like", input.where());
-  return full_like(input, 0, options);
-}
-
-Tensor ones_like(Operand input, TensorOptions options) {
-  const NamedCall call("ones_like", input.where());
-  return full_like(input, 1, options);
-}
-
-Tensor empty_like(Operand input, TensorOptions options) {
-  const NamedCall call("empty_like", input.where());
-  return empty(input.tensor().impl().shape(), like(input, options), input.where());
 }
 
 Tensor zeros_of(const TensorType& type, SourceLocation where) {

@@ -1,7 +1,6 @@
-// Methods of Tensor whose arguments are libtorch's and not those of one function: forms of to(), and factories with the
-// options of a tensor.
+// Methods of Tensor whose arguments are libtorch's and not those of one function: forms of to().
 #include "engine/named_call.h"
-#include "ops/creation.h"
+#include "engine/tensor_options.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd::inline v0 {
@@ -26,32 +25,6 @@ Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy, SourceLocat
 Tensor Tensor::to_options(const TensorOptions& options, bool copy, SourceLocation where) const {
   const TensorOptions all = options.or_else(this->options(where));
   return to(all.device(), all.dtype(), false, copy, where);
-}
-
-Tensor Tensor::new_empty(const Shape& size, const TensorOptions& options, SourceLocation where) const {
-  return empty(size, options.or_else(this->options(where)), where);
-}
-Tensor Tensor::new_empty(const Shape& size, SourceLocation where) const {
-  return empty(size, options(where), where);
-}
-Tensor Tensor::new_full(const Shape& size, Scalar fill_value, const TensorOptions& options,
-                        SourceLocation where) const {
-  return full(size, fill_value, options.or_else(this->options(where)), where);
-}
-Tensor Tensor::new_full(const Shape& size, Scalar fill_value, SourceLocation where) const {
-  return full(size, fill_value, options(where), where);
-}
-Tensor Tensor::new_ones(const Shape& size, const TensorOptions& options, SourceLocation where) const {
-  return ones(size, options.or_else(this->options(where)), where);
-}
-Tensor Tensor::new_ones(const Shape& size, SourceLocation where) const {
-  return ones(size, options(where), where);
-}
-Tensor Tensor::new_zeros(const Shape& size, const TensorOptions& options, SourceLocation where) const {
-  return zeros(size, options.or_else(this->options(where)), where);
-}
-Tensor Tensor::new_zeros(const Shape& size, SourceLocation where) const {
-  return zeros(size, options(where), where);
 }
 
 }  // namespace retrograd

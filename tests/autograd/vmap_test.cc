@@ -225,6 +225,31 @@ TEST_CASE("writes in place") {
       check_close(outside[k], want);
     }
   }
+  SECTION("into what is made like a batched value, by each sample") {
+    const auto f = [](const Tensor& x) {
+      const Tensor sum = rg::zeros_like(x), copy = rg::empty_like(x), last = x.new_full({2}, 3.0);
+      sum.add_(x).add_(1.0);
+      copy.copy_(sum);
+      last.select(0, 1).copy_(x.select(0, 0));
+      return std::tuple(copy, last);
+    };
+    const auto [copy, last] = rg::vmap(f)(x);
+    check_close(copy, x + 1.0);
+    check_close(last, rg::stack({rg::full({3}, 3.0, {rg::kFloat64}), rg::select(x, 1, 0)}, 1));
+    const auto g = [&](const Tensor& x) {
+      return rg::vmap([&](const Tensor& x) { return std::get<0>(f(x)); })(x);
+    };
+    check_close(rg::vmap(g)(rg::reshape(x, {3, 2, 2})), rg::reshape(x + 1.0, {3, 2, 2}));
+    const Tensor leaf = x.clone().requires_grad_();
+    check_close(ag::grad({rg::sum(g(leaf) * x)}, {leaf})[0], x);
+  }
+  SECTION("a leaf like a batched value") {
+    const auto slope = [](const Tensor& x) {
+      const Tensor at = rg::ones_like(x, rg::TensorOptions().requires_grad(true));
+      return ag::grad({rg::sum(at * at * x)}, {at})[0];
+    };
+    check_close(rg::vmap(slope)(x), x * 2.0);
+  }
   SECTION("of a batched value into one that is not is refused") {
     const Tensor sum = rg::zeros({4}, {rg::kFloat64});
     check_error([&] { rg::vmap([&](const Tensor& x) { return sum.add_(x); })(x); }, rg::Category::unsupported,

@@ -56,8 +56,8 @@ concept SumOfFlag = requires(const T& x) {
 };
 
 TEST_CASE("what would do nothing does not compile") {
-  static_assert(!std::is_assignable_v<Tensor, const Tensor&>);  // x.select(0, 0) = y, w.grad() = g
-  static_assert(!std::is_assignable_v<Tensor, Tensor>);
+  static_assert(!std::is_assignable_v<const Tensor, Tensor>);
+  static_assert(!std::is_assignable_v<decltype(std::declval<Tensor>().grad()), Tensor>);  // w.grad() = g
   static_assert(std::is_assignable_v<Tensor&, const Tensor&>);
   static_assert(std::is_nothrow_move_assignable_v<Tensor> && std::is_nothrow_move_constructible_v<Tensor>);
   static_assert(!std::is_constructible_v<bool, Tensor>);  // if (x == y)

@@ -13,6 +13,7 @@
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 #include "tests/ops/derivatives/families.h"
+#include "tracer/function/compile.h"
 
 namespace derivatives {
 namespace {
@@ -203,6 +204,35 @@ TEST_CASE("vmap of every op is a loop over the samples") {
         }
         INFO(row.name);
         CHECK(is_refused == kRefused.contains(row.name));
+      }
+    }
+}
+
+/// Compiled, where the function can be: as it is recorded, and replayed.
+void check_compiled(const Row& row, const Tensors& operands) {
+  const Dims dims(operands.size(), 0);
+  Tensors x;
+  for (const Tensor& t : operands) x.push_back(batch_of(t, 0));
+  const auto check = [&](const char* what, const Function& f) {
+    INFO(what << ", compiled");
+    const Function all = mapped(f, dims);
+    const Tensors want = seeded(all)(x);
+    const auto compiled = rg::compile([&](const Tensors& x) { return all(x); });
+    for (int call = 0; call < 2; ++call) {
+      rg::manual_seed(7);
+      check_same(compiled(x), want);
+    }
+  };
+  check("the value", row.f);
+  check("the gradient inside", gradient_of(row.f));
+}
+
+TEST_CASE("vmap of every op, compiled, gives what it gives eagerly") {
+  for (const Family& family : kFamilies) SECTION(std::string(family.name)) {
+      for (const Row& row : family.rows()) {
+        if (kRefused.contains(row.name)) continue;
+        INFO(row.name);
+        check_compiled(row, row.cases.front());
       }
     }
 }
