@@ -111,8 +111,7 @@ Tensor scalar_tensor(Scalar value, TensorOptions options, SourceLocation where) 
 
 Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("empty", where);
-  // Not every byte is a bool, and a recorded function has memory only in its runs.
-  if (options.dtype() == kBool || size.is_symbolic() || recorded_function())
+  if (options.dtype() == kBool || size.is_symbolic() || runs_again())  // not every byte is a bool
     return zeros(size, options, where);
   check_type(size, options.dtype(), "empty", where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
