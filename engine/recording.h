@@ -85,6 +85,11 @@ class FunctionRecording {
   virtual void hook_is_added(const TensorImpl& leaf, SourceLocation where) = 0;
   /// To be called before `self` gets other sizes or strides: a tensor from outside, or an argument, keeps its own.
   virtual void geometry_changes(const TensorImpl& self, SourceLocation where) = 0;
+  /// Each run makes `copy` of `values`, which the host has computed for the recording. Code that is recorded may read
+  /// them until they are written to.
+  virtual void made_of_host_values(const Tensor& copy, const Tensor& values) = 0;
+  /// A tensor with data that shows what `cell` does; undefined if its value was not made by the host.
+  virtual Tensor host_values(const TensorImpl& cell) const = 0;
 
  protected:
   ~FunctionRecording() = default;

@@ -90,7 +90,14 @@ void Tensor::check_has_data(std::string_view op, SourceLocation where) const {
          where);
 }
 
+// What the host has filled is a value of the recorded function that has data nevertheless.
+static Tensor host_values(const TensorImpl& cell) {
+  const FunctionRecording* const function = cell.graph ? innermost_recorded_function() : nullptr;
+  return function ? function->host_values(cell) : Tensor();
+}
+
 void* Tensor::raw_data(SourceLocation where) const {
+  if (const Tensor host = host_values(impl("data_ptr", where)); host.defined()) return host.impl().data();
   check_has_data("data_ptr", where);
   return impl().data();
 }
@@ -112,6 +119,7 @@ void Tensor::check_accessible(int dims, SourceLocation where) const {
 
 // The tensor with its values on the CPU, without history.
 Tensor Tensor::on_host(std::string_view op, SourceLocation where) const {
+  if (Tensor host = host_values(impl(op, where)); host.defined()) return host;
   check_has_data(op, where);
   if (device() == kCPU) return *this;
   NoGradGuard no_grad;
@@ -137,7 +145,6 @@ Scalar Tensor::item(SourceLocation where) const {
 
 template <class T>
 std::vector<T> Tensor::to_vector(SourceLocation where) const {
-  check_has_data("to_vector", where);
   Tensor dense;
   {
     NoGradGuard no_grad;

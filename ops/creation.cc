@@ -6,12 +6,12 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "engine/named_call.h"
 #include "engine/recording.h"
-#include "engine/region_log.h"
 #include "engine/runner.h"
 #include "ops/arithmetic.h"
 #include "ops/full.h"
@@ -36,13 +36,12 @@ Tensor finish(Tensor t, const TensorOptions& options, SourceLocation where) {
   return t;
 }
 
-// Whether the calls that are made now run again without the code that makes them: those of a recorded function, or of a
-// checkpoint. What they write to has to be made by a call, too.
-bool runs_again() { return recorded_function() || RegionLog::is_open(); }
-
-// Of values that the host has computed.
+// Of memory that the host fills. A recorded function makes it anew in each run, since it may write to it or return it.
 Tensor finish_host(Tensor t, const TensorOptions& options, SourceLocation where) {
-  if (runs_again() && t.device() == options.device()) t = t.clone(where);
+  if (FunctionRecording* const function = recorded_function(); function && t.device() == options.device()) {
+    const Tensor values = std::exchange(t, t.clone(where));
+    function->made_of_host_values(t, values);
+  }
   return finish(std::move(t), options, where);
 }
 
@@ -111,14 +110,18 @@ Tensor scalar_tensor(Scalar value, TensorOptions options, SourceLocation where) 
 
 Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
   const NamedCall call("empty", where);
-  if (options.dtype() == kBool || size.is_symbolic() || runs_again())  // not every byte is a bool
+  // Not every byte is a bool; no memory yet for a size that is a symbol; memory that the host cannot fill.
+  const bool is_recorded = recorded_function();
+  if (options.dtype() == kBool || size.is_symbolic() || (is_recorded && options.device() != kCPU))
     return zeros(size, options, where);
   check_type(size, options.dtype(), "empty", where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(options.dtype(), options.device(), size);
   executor_of(options.device()).allocate(*cell);
+  if (is_recorded && cell->data())
+    std::memset(cell->data(), 0, cell->storage()->nbytes());  // as its twin has
   mark_in_inference_mode(*cell);
-  return finish(Tensor(std::move(cell)), options, where);
+  return finish_host(Tensor(std::move(cell)), options, where);
 }
 
 namespace {

@@ -249,6 +249,15 @@ std::map<std::string, std::function<std::string()>> rows() {
     const auto beta = shared(1.0);
     return Trial{.function = [=](const Tensors& a) { return a[0] * *beta; }, .change = [=] { *beta *= 0.5; }};
   });
+  row("the values of a tensor that the function makes of host numbers", [] {
+    const auto beta = shared(1.0);
+    return Trial{.function =
+                     [=](const Tensors& a) {
+                       const Tensor scale = rg::tensor({*beta, 1, 2}, {3}, {rg::kFloat64});
+                       return scale.mul_(a[0].select(0, 0)) * a[0];
+                     },
+                 .change = [=] { *beta *= 0.5; }};
+  });
   row("a branch on captured state", [] {
     const auto calls = shared(0);
     return Trial{.function = [=](const Tensors& a) { return *calls < 3 ? rg::exp(a[0]) : rg::tanh(a[0]); },

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "engine/inplace.h"
 #include "ir/verify.h"
 #include "tracer/function/planning.h"

@@ -207,6 +207,11 @@ void FunctionRecorder::write(TensorImpl& self, const Tensor& result, SourceLocat
   memory_.write(self, result, where);
 }
 
+Tensor FunctionRecorder::host_values(const TensorImpl& cell) const {
+  const Tensor values = memory_.host_values(cell);
+  return values.defined() || !forward_ ? values : forward_->memory_.host_values(cell);
+}
+
 void FunctionRecorder::geometry_changes(const TensorImpl& self, SourceLocation where) {
   if (self.graph != id_ || inputs_.stand_ins().of_tensor(&self))
     cannot_record("geometry", "it changes the sizes or strides of a tensor from outside", where);

@@ -99,6 +99,10 @@ class FunctionRecorder final : public GraphEmitter, public FunctionRecording {
 
   Tensor present_value(TensorImpl& self) override { return memory_.present_value(self); }
   void write(TensorImpl& self, const Tensor& result, SourceLocation where) override;
+  void made_of_host_values(const Tensor& copy, const Tensor& values) override {
+    memory_.made_of_host_values(copy, values);
+  }
+  Tensor host_values(const TensorImpl& cell) const override;
   void geometry_changes(const TensorImpl& self, SourceLocation where) override;
   bool writes_to(const Storage& memory) const override;
   void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) override;

@@ -241,6 +241,20 @@ uint32_t RecordedMemory::version_at_end(const Storage& memory) const {
   return it == versions_at_end_.end() ? memory.version() : it->second;
 }
 
+void RecordedMemory::made_of_host_values(const Tensor& copy, const Tensor& values) {
+  host_values_.insert_or_assign(copy.impl().storage().get(), values);
+}
+
+Tensor RecordedMemory::host_values(const TensorImpl& cell) const {
+  const auto known = host_values_.find(cell.storage().get());
+  if (known == host_values_.end()) return {};
+  if (const Root* const root = find(known->first); root && root->is_written) return {};
+  RefPtr<TensorImpl> shown = geometry_of_cell(cell);
+  shown->graph = 0;
+  shown->set_storage(known->second.impl().storage());
+  return Tensor(std::move(shown));
+}
+
 // ---- writes -------------------------------------------------------------------------------------------------------
 
 Tensor RecordedMemory::present_value(TensorImpl& self) {

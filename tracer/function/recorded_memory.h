@@ -77,6 +77,9 @@ class RecordedMemory {
   void write(TensorImpl& self, const Tensor& result, SourceLocation where);
   /// A tensor passed to or returned by host code: it has this value now.
   void lies_outside(const Tensor& tensor, ir::ValueId value);
+  /// See FunctionRecording.
+  void made_of_host_values(const Tensor& copy, const Tensor& values);
+  Tensor host_values(const TensorImpl& cell) const;
   /// The current value of `self`, as a cell that later writes do not change.
   Tensor present_value(TensorImpl& self);
   /// To be called before a node overwrites the memory of an input: present values that others hold become copies.
@@ -134,6 +137,7 @@ class RecordedMemory {
   std::unordered_set<const Storage*> outside_writes_;
   std::unordered_map<const Storage*, uint32_t> versions_at_end_;  // of memory from outside
   bool shares_memory_ = false;
+  std::unordered_map<const Storage*, Tensor> host_values_;  // of memory that each run fills with them
 };
 
 }  // namespace retrograd
