@@ -21,15 +21,6 @@ bool is_same(const Scalar& a, const Scalar& b) {
   return a.number().i == b.number().i;
 }
 
-DrawPlace place_of(const Call& call) {
-  DrawPlace place;
-  ir::for_each_field(*call.op, call.attrs, [&](std::string_view name, Scalar& value) {
-    if (name == "seed") place.seed = value;
-    if (name == "offset") place.offset = value;
-  });
-  return place;
-}
-
 // A result that shares the memory of its operand is a view of it, as in make_view().
 void note_view(const Call& call, TensorImpl& result) {
   if (!call.op->is(Trait::view) || !call.op->vjp) return;
@@ -47,6 +38,15 @@ bool any_outside(const TensorImpl& cell, const Test& test) {
 }
 
 }  // namespace
+
+DrawPlace draw_place_of(const Call& call) {
+  DrawPlace place;
+  ir::for_each_field(*call.op, call.attrs, [&](std::string_view name, Scalar& value) {
+    if (name == "seed") place.seed = value;
+    if (name == "offset") place.offset = value;
+  });
+  return place;
+}
 
 bool requires_grad_outside(const TensorImpl& cell) {
   return any_outside(cell, [](const TensorImpl& x) { return x.requires_grad; });
@@ -181,7 +181,7 @@ void Batching::Rules::run_user_code(const Call& call, Tensor* results) {
 
 bool Batching::draws_differ(const Call& call) const {
   if (drawn_.empty() || !call.op->is(Trait::random)) return false;
-  const DrawPlace place = place_of(call);
+  const DrawPlace place = draw_place_of(call);
   const auto is_here = [&](const DrawPlace& d) {
     return is_same(d.seed, place.seed) && is_same(d.offset, place.offset);
   };
@@ -203,6 +203,18 @@ uint64_t Batching::positions_to_draw(std::string_view op, SourceLocation where) 
 
 void Batching::note_draw(const DrawPlace& place) {
   for (Batching* b = innermost_; b; b = b->outer_)
+    if (b->randomness_ == Randomness::different) b->drawn_.push_back(place);
+}
+
+int64_t Batching::positions_of_sample() const {
+  Dim positions = 1;
+  for (const Batching* b = outer_; b; b = b->outer_)
+    if (b->randomness_ == Randomness::different) positions *= Dim(b->size_.hint());
+  return positions.raw();
+}
+
+void Batching::note_draw_outside(const DrawPlace& place) const {
+  for (Batching* b = outer_; b; b = b->outer_)
     if (b->randomness_ == Randomness::different) b->drawn_.push_back(place);
 }
 
@@ -235,6 +247,12 @@ Tensor BatchContext::value(int i) const {
 Tensor BatchContext::all(int i) const {
   const Tensor x = value(i);
   return !x.defined() || is_batched(i) ? x : basic::expand(Operand(x, where()), with_batch(shape(i)));
+}
+
+DrawPlace BatchContext::draw_of_sample(const DrawPlace& all, int64_t k) const {
+  const DrawPlace one{all.seed, all.offset + Scalar(k * batching_.positions_of_sample())};
+  batching_.note_draw_outside(one);
+  return one;
 }
 
 Tensors BatchContext::run(std::span<const Tensor> operands, void* attrs) const {

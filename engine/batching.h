@@ -35,6 +35,9 @@ struct DrawPlace {
   Scalar seed, offset;
 };
 
+/// That of a call that draws.
+DrawPlace draw_place_of(const Call& call);
+
 class Batching final : public PassThrough {
  public:
   /// Stands on the thread's current emitter, from now until it ends.
@@ -62,6 +65,10 @@ class Batching final : public PassThrough {
   /// randomness is an error.
   static uint64_t positions_to_draw(std::string_view op, SourceLocation where);
   static void note_draw(const DrawPlace& place);
+  /// How many positions of a draw belong to one sample: one for each of its samples in the levels around that differ.
+  int64_t positions_of_sample() const;
+  /// One sample draws at `place`, where the levels around find it, too.
+  void note_draw_outside(const DrawPlace& place) const;
 
   // Writes in place (engine/inplace.cc).
   /// A cell with the present value of `self` that later writes do not change.
@@ -139,6 +146,8 @@ class BatchContext {
   /// All samples of operand i: a view that repeats one that is not batched.
   Tensor all(int i) const;
   bool draws_differ() const { return batching_.draws_differ(call_); }
+  /// Where sample k of a draw that differs takes its numbers: the place is noted.
+  DrawPlace draw_of_sample(const DrawPlace& all, int64_t k) const;
 
   /// The call's op on other operands, with other attributes; null: with those of the call.
   Tensors run(std::span<const Tensor> operands, void* attrs = nullptr) const;

@@ -114,10 +114,12 @@ void loop(BatchContext& c, bool differs) {
     for (int i = 0; i < c.operands(); ++i)
       operands.push_back(c.is_batched(i) ? select(Operand(c.value(i), c.where()), 0, k) : c.value(i));
     AttrCopy attrs(c.call());
-    if (differs)
-      attrs.change([k](std::string_view name, Scalar& value) {
-        if (name == "offset") value = value + Scalar(k);
+    if (differs) {
+      const DrawPlace place = c.draw_of_sample(draw_place_of(c.call()), k);
+      attrs.change([&place](std::string_view name, Scalar& value) {
+        if (name == "offset") value = place.offset;
       });
+    }
     const Tensors given = c.run(operands, attrs.get());
     for (size_t i = 0; i < outputs; ++i) results[i].push_back(given[i]);
   }

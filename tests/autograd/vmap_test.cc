@@ -188,6 +188,23 @@ TEST_CASE("permutations and choices differ between samples") {
   }
 }
 
+TEST_CASE("in vmap of vmap, each of the samples has numbers of its own") {
+  const Tensor x = rg::ones({3, 4, 20}, {rg::kFloat64});
+  const auto permutation = [](const Tensor& x) { return rg::randperm(20) + rg::sum(x).to(rg::kInt64) * 0; };
+  const auto choice = [](const Tensor& x) { return rg::multinomial(x, 10); };
+  const auto noise = [](const Tensor& x) { return x + rg::randn({20}, {rg::kFloat64}); };
+  const auto check = [&](const auto& f) {
+    const auto rows = [&](const Tensor& x) { return rg::vmap(f, 0, 0, "different")(x); };
+    const Tensor all = rg::vmap(rows, 0, 0, "different")(x).flatten(0, 1);
+    for (int64_t i = 0; i < 12; ++i)
+      for (int64_t j = 0; j < i; ++j) CHECK_FALSE(are_equal(all[i], all[j]));
+    const Tensor same = rg::vmap(rows, 0, 0, "same")(x);
+    CHECK(are_equal(same[0], same[2]));
+    CHECK_FALSE(are_equal(same[0][0], same[0][1]));
+  };
+  check(permutation), check(choice), check(noise);
+}
+
 TEST_CASE("activations that draw: the same, or different") {
   const Tensor x = rg::ones({4, 50}, {rg::kFloat64}) * -1.0;
   const auto slopes = [](const Tensor& x) { return rg::rrelu(x, 0.1, 0.3, true); };
