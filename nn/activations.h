@@ -155,7 +155,7 @@ class RReLU : public OptionsLayer<RReLU, RReLUOptions> {
 };
 
 struct GELUOptions {
-  std::string_view approximate = "none";  // or "tanh"; must outlive the layer, as a literal does
+  std::string approximate = "none";  // or "tanh"
 };
 
 struct GELU : OptionsLayer<GELU, GELUOptions> {

@@ -18,7 +18,7 @@ struct ConvOptions {
   IntList dilation = 1;
   int64_t groups = 1;
   bool bias = true;
-  std::string_view padding_mode =
+  std::string padding_mode =
       "zeros";  // or "reflect", "replicate", "circular": what the padding is made of
 };
 

@@ -52,7 +52,7 @@ struct EmbeddingBagOptions {
   std::optional<double> max_norm = {};  // as in EmbeddingOptions
   double norm_type = 2.0;
   bool scale_grad_by_freq = false;
-  std::string_view mode = "mean";  // "sum", "mean" or "max"; must outlive the layer, as a literal does
+  std::string mode = "mean";  // "sum", "mean" or "max"
   bool include_last_offset = false;
   std::optional<int64_t> padding_idx = {};
 };

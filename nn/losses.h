@@ -3,8 +3,7 @@
 //
 //   nn::CrossEntropyLoss loss{this, "loss", {.label_smoothing = 0.1}};      loss(logits, target)
 //
-// `reduction` is "mean", "sum" or "none", and must outlive the module, as a literal does. Weights are buffers, which
-// share the memory of the tensors given.
+// `reduction` is "mean", "sum" or "none". Weights are buffers, which share the memory of the tensors given.
 #pragma once
 
 #include "nn/layer.h"
@@ -13,7 +12,7 @@
 namespace retrograd::inline v0::nn {
 
 struct LossOptions {
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
 };
 
 /// A loss with a buffer `weight`, if there is one among its options.
@@ -44,7 +43,7 @@ struct MSELoss : OptionsLayer<MSELoss, LossOptions> {
 };
 
 struct SmoothL1LossOptions {
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
   double beta = 1.0;
 };
 
@@ -56,7 +55,7 @@ struct SmoothL1Loss : OptionsLayer<SmoothL1Loss, SmoothL1LossOptions> {
 };
 
 struct HuberLossOptions {
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
   double delta = 1.0;
 };
 
@@ -72,7 +71,7 @@ struct HuberLoss : OptionsLayer<HuberLoss, HuberLossOptions> {
 struct CrossEntropyLossOptions {
   Tensor weight = {};  // [C], a factor per class
   int64_t ignore_index = -100;
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
   double label_smoothing = 0.0;
 };
 
@@ -86,7 +85,7 @@ struct CrossEntropyLoss : WeightedLoss<CrossEntropyLoss, CrossEntropyLossOptions
 struct NLLLossOptions {
   Tensor weight = {};  // [C], a factor per class
   int64_t ignore_index = -100;
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
 };
 
 /// The same of logarithms of probabilities, with class indices.
@@ -98,7 +97,7 @@ struct NLLLoss : WeightedLoss<NLLLoss, NLLLossOptions> {
 
 struct WeightedLossOptions {
   Tensor weight = {};
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
 };
 
 /// Binary cross entropy of probabilities; weight multiplies the elements.
@@ -110,7 +109,7 @@ struct BCELoss : WeightedLoss<BCELoss, WeightedLossOptions> {
 
 struct BCEWithLogitsLossOptions {
   Tensor weight = {};
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
   Tensor pos_weight = {};  // multiplies the part of the positive targets
 };
 
@@ -127,7 +126,7 @@ class BCEWithLogitsLoss : public WeightedLoss<BCEWithLogitsLoss, BCEWithLogitsLo
 
 struct CTCLossOptions {
   int64_t blank = 0;
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
   bool zero_infinity = false;
 };
 
@@ -142,7 +141,7 @@ struct CTCLoss : OptionsLayer<CTCLoss, CTCLossOptions> {
 // ---- distributions ----
 
 struct KLDivLossOptions {
-  std::string_view reduction = "mean";  // or "batchmean"
+  std::string reduction = "mean";  // or "batchmean"
   bool log_target = false;
 };
 
@@ -156,7 +155,7 @@ struct KLDivLoss : OptionsLayer<KLDivLoss, KLDivLossOptions> {
 struct PoissonNLLLossOptions {
   bool log_input = true, full = false;
   double eps = 1e-8;
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
 };
 
 struct PoissonNLLLoss : OptionsLayer<PoissonNLLLoss, PoissonNLLLossOptions> {
@@ -168,7 +167,7 @@ struct PoissonNLLLoss : OptionsLayer<PoissonNLLLoss, PoissonNLLLossOptions> {
 struct GaussianNLLLossOptions {
   bool full = false;
   double eps = 1e-6;
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
 };
 
 struct GaussianNLLLoss : OptionsLayer<GaussianNLLLoss, GaussianNLLLossOptions> {

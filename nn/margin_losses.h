@@ -10,7 +10,7 @@ namespace retrograd::inline v0::nn {
 
 struct HingeEmbeddingLossOptions {
   double margin = 1.0;
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
 };
 
 /// input where target is 1, max(0, margin - input) where it is -1.
@@ -23,7 +23,7 @@ struct HingeEmbeddingLoss : OptionsLayer<HingeEmbeddingLoss, HingeEmbeddingLossO
 
 struct MarginLossOptions {
   double margin = 0.0;
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
 };
 
 /// max(0, margin - target (input1 - input2)), target 1 or -1.
@@ -45,7 +45,7 @@ struct CosineEmbeddingLoss : OptionsLayer<CosineEmbeddingLoss, MarginLossOptions
 struct TripletMarginLossOptions {
   double margin = 1.0, p = 2.0, eps = 1e-6;
   bool swap = false;
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
 };
 
 /// max(0, margin + d(anchor, positive) - d(anchor, negative)).
@@ -60,7 +60,7 @@ struct TripletMarginWithDistanceLossOptions {
   DistanceFunction distance_function = {};  // none: pairwise_distance
   double margin = 1.0;
   bool swap = false;
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
 };
 
 struct TripletMarginWithDistanceLoss
@@ -75,7 +75,7 @@ struct MultiMarginLossOptions {
   int64_t p = 1;  // or 2
   double margin = 1.0;
   Tensor weight = {};  // [C], a factor per class
-  std::string_view reduction = "mean";
+  std::string reduction = "mean";
 };
 
 /// Input (N, C) with a target (N) of classes.

@@ -169,7 +169,7 @@ struct AdaptiveMaxPool : AdaptivePool<AdaptiveMaxPool<Dims>, Dims> {
   MaxPoolResult forward_with_indices(Operand x) const;
 };
 
-/// x (N, C, ...): the dims after C resampled. `options.mode` must outlive the layer, as a literal does.
+/// x (N, C, ...): the dims after C resampled.
 class Upsample : public Layer<Upsample> {
  public:
   static constexpr std::string_view type_name = "Upsample";

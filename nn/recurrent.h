@@ -32,7 +32,7 @@ using utils::rnn::PackedSequence;
 
 struct RNNOptions {
   int64_t num_layers = 1;
-  std::string_view nonlinearity = "tanh";  // or "relu"
+  std::string nonlinearity = "tanh";  // or "relu"
   bool bias = true, batch_first = false;
   double dropout = 0;  // in training, on the output of each layer but the last
   bool bidirectional = false;

@@ -130,7 +130,7 @@ Tensors GRUCell::step(const Tensor& x, const Recurrent::Weights& weights, const 
 }
 
 std::tuple<int64_t, int64_t, RNNCellOptions> RNNCell::arguments() const {
-  return {config().in, config().hidden, {config().bias, config().nonlinearity}};
+  return {config().in, config().hidden, {config().bias, std::string(config().nonlinearity)}};
 }
 std::tuple<int64_t, int64_t, LSTMCellOptions> LSTMCell::arguments() const {
   return {config().in, config().hidden, {config().bias}};

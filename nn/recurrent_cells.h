@@ -20,7 +20,7 @@ namespace retrograd::inline v0::nn {
 
 struct RNNCellOptions {
   bool bias = true;
-  std::string_view nonlinearity = "tanh";  // or "relu"
+  std::string nonlinearity = "tanh";  // or "relu"
 };
 struct LSTMCellOptions {
   bool bias = true;

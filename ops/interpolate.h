@@ -69,7 +69,7 @@ using InterpolateOps = OpList<Interpolate, InterpolateBackward>;
 struct InterpolateOptions {
   PerDim<int64_t> size = {};         // either this
   PerDim<double> scale_factor = {};  // or this: size in * factor, rounded down
-  std::string_view mode = "nearest";
+  std::string mode = "nearest";
   std::optional<bool> align_corners = {};  // linear modes and bicubic only; default false
   bool recompute_scale_factor = false;     // take the scale from the sizes
   bool antialias = false;

@@ -65,9 +65,9 @@ namespace enumtype {
 
 /// The string of the value that a variant of these types holds: "mean".
 template <class... Values>
-std::string_view text_of(const std::variant<Values...>& value) {
+std::string text_of(const std::variant<Values...>& value) {
   constexpr std::string_view texts[] = {Values::text...};
-  return texts[value.index()];
+  return std::string(texts[value.index()]);
 }
 
 /// libtorch's name of it: "kMean".

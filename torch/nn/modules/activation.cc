@@ -5,10 +5,8 @@ namespace torch::nn {
 
 namespace {
 
-// The layer keeps a view of the name: the library's, which lives as long.
-std::string_view approximation(const std::string& name) {
-  for (const std::string_view known : {"none", "tanh"})
-    if (name == known) return known;
+const std::string& approximation(const std::string& name) {
+  if (name == "none" || name == "tanh") return name;
   retrograd::fail(retrograd::Category::bad_argument, "GELU",
                   "approximate must be \"none\" or \"tanh\", not \"" + name + "\"");
 }
