@@ -21,6 +21,18 @@ bool close(const Tensor& a, const Tensor& b) {
   return a.sizes() == b.sizes() && rg::max(rg::abs(a - b)).item<double>() < 1e-5;
 }
 
+TEST_CASE("a layer keeps the texts of its options") {
+  std::string reduction(1, 's'), mode = "bilinear", padding = "reflect";
+  reduction += "um";
+  const nn::L1Loss loss(nullptr, "", {.reduction = reduction});
+  const nn::Upsample upsample(nullptr, "", {.scale_factor = 2.0, .mode = mode});
+  const nn::Conv2d conv(nullptr, "", 1, 1, 3, nn::ConvOptions{.padding = 1, .padding_mode = padding});
+  reduction = "none", mode = "nearest", padding = "zeros";
+  CHECK(loss(rg::ones({3}), rg::zeros({3})).item<double>() == 3);
+  CHECK(upsample.options.mode == "bilinear");
+  CHECK(conv.options.padding_mode == "reflect");
+}
+
 // ---- random layers ----
 
 template <class D>
