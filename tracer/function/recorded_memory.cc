@@ -247,7 +247,7 @@ void RecordedMemory::made_of_host_values(const Tensor& copy, const Tensor& value
 
 Tensor RecordedMemory::host_values(const TensorImpl& cell) const {
   const auto known = host_values_.find(cell.storage().get());
-  if (known == host_values_.end()) return {};
+  if (cell.graph != of_.id() || known == host_values_.end()) return {};
   if (const Root* const root = find(known->first); root && root->is_written) return {};
   RefPtr<TensorImpl> shown = geometry_of_cell(cell);
   shown->graph = 0;
