@@ -409,12 +409,16 @@ CallOutcome FunctionCache::run_checked(const FunctionBody& body, const CallParts
   return outcome;
 }
 
-// An error inside the function has the line of an operation; it also tells the line of the call.
-CallOutcome FunctionCache::run_parts(const FunctionBody& body, const CallParts& arguments,
-                                     SourceLocation where) const {
+void FunctionCache::check_has_function(SourceLocation where) const {
   if (!state_->has_function)
     fail(Category::bad_argument, state_->name(), "this compiled function has been moved to another place",
          where);
+}
+
+// An error inside the function has the line of an operation; it also tells the line of the call.
+CallOutcome FunctionCache::run_parts(const FunctionBody& body, const CallParts& arguments,
+                                     SourceLocation where) const {
+  check_has_function(where);
   check_defined(arguments, state_->name(), where);
   const Nesting nesting(state_->name(), where);
   try {

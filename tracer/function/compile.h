@@ -142,6 +142,8 @@ class FunctionCache {
   void reset();
 
  protected:
+  /// Error(bad_argument) for one that was moved from.
+  void check_has_function(SourceLocation where) const;
   /// run() for a function whose arguments and results have structure.
   CallOutcome run_parts(const FunctionBody& body, const CallParts& arguments, SourceLocation where) const;
 
@@ -195,6 +197,7 @@ class Compiled : public FunctionCache {
  private:
   template <class Arguments>
   auto call(Arguments arguments, SourceLocation where) const {
+    check_has_function(where);
     return detail::call_by_parts(*function_, std::move(arguments),
                                  [&](const FunctionBody& body, const CallParts& parts) {
                                    return run_parts(body, parts, detail::line_of_call(where, compiled_at_));
