@@ -227,6 +227,10 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
                       SourceLocation where) const {
   autograd::backward({*this}, {gradient}, retain_graph, create_graph, {}, where);
 }
+void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
+                      const Tensors& inputs, SourceLocation where) const {
+  autograd::backward({*this}, {gradient}, retain_graph, create_graph, inputs, where);
+}
 
 const Record* Tensor::gradient_record(std::string_view op, SourceLocation where) const {
   TensorImpl& self = impl(op, where);

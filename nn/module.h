@@ -227,6 +227,7 @@ class Module : public std::enable_shared_from_this<Module> {
   void check_name(std::string_view name) const;
   void add(std::string name, Tensor& member, Kind kind);
   Tensor& add_handle(std::string name, Tensor tensor, Kind kind);
+  void keep_handle(const Tensor& member);  // what it holds stays registered, the member does not
   void check_child(const std::shared_ptr<Module>& module) const;
   void add_child(std::string name, std::shared_ptr<Module> module);
   void replace_child(const std::string& name, std::shared_ptr<Module> module);

@@ -56,8 +56,6 @@ concept SumOfFlag = requires(const T& x) {
 };
 
 TEST_CASE("what would do nothing does not compile") {
-  static_assert(!std::is_assignable_v<Tensor, const Tensor&>);  // x.select(0, 0) = y, w.grad() = g
-  static_assert(!std::is_assignable_v<Tensor, Tensor>);
   static_assert(std::is_assignable_v<Tensor&, const Tensor&>);
   static_assert(std::is_nothrow_move_assignable_v<Tensor> && std::is_nothrow_move_constructible_v<Tensor>);
   static_assert(!std::is_constructible_v<bool, Tensor>);  // if (x == y)
@@ -65,6 +63,26 @@ TEST_CASE("what would do nothing does not compile") {
   Tensor x = ones({2}), y = zeros({2});
   x = y;
   CHECK(x.is_same(y));
+}
+
+TEST_CASE("an assignment to a temporary writes through") {
+  const Tensor x = zeros({2, 3});
+  x[0] = ones({3});
+  x[1][2] = 5;
+  x.select(1, 0) = 2.5;
+  x[1][1] = x[0][1];
+  CHECK(x.to_vector() == std::vector<double>{2.5, 1, 1, 2.5, 1, 5});
+  x[1] = x[0] = 4;  // right to left
+  CHECK(x.to_vector() == std::vector<double>(6, 4));
+  const Tensor w = ones({2}).requires_grad_(), y = w * 1;
+  y[0] = w[1] * 3;  // part of the history
+  sum(y).backward();
+  CHECK(w.grad().to_vector() == std::vector<double>{0, 4});
+  x[tensor({0})] = 7;  // what an index tensor selects is a copy
+  CHECK(x[0][0].item<double>() == 4);
+  CHECK(category_of([&] { x[0] = ones({2}); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { w[0] = 1; }) == Category::leaf_inplace);
+  CHECK(category_of([&] { w.grad() = Tensor(); }) == Category::bad_argument);
 }
 
 TEST_CASE("sizes are a range, and those of two calls belong together") {
