@@ -403,6 +403,7 @@ class Tensor {
     return *impl_;
   }
   TensorImpl* get() const { return impl_.get(); }
+  TensorImpl* unsafeGetTensorImpl() const { return get(); }
   const RefPtr<TensorImpl>& ref() const { return impl_; }
   RefPtr<TensorImpl> take() && { return std::move(impl_); }
 

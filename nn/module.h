@@ -134,6 +134,15 @@ class Module : public std::enable_shared_from_this<Module> {
   /// a key that is missing or, when strict, unknown; shape_mismatch.
   void load_state_dict(const StateDict& state, bool strict = true,
                        SourceLocation where = SourceLocation::current());
+  /// The same with an archive that takes or has a state (torch/serialize.h).
+  template <class Archive>
+  void save(Archive& archive) const {
+    archive.write(state_dict());
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    load_state_dict(archive.state_dict());
+  }
 
   /// A root of the same class and options, with copies of all values, and no hooks. Error(unsupported) unless the class
   /// implements it: `return clone_as<Net>(arguments of its constructor);`
