@@ -293,6 +293,16 @@ class Tensor {
   }
   Tensor cpu(SourceLocation where = SourceLocation::current()) const { return to(kCPU, where); }
   Tensor cuda(SourceLocation where = SourceLocation::current()) const { return to(kCUDA, where); }
+  // Along one dim.
+  template <std::integral T>
+  Tensor flip(T dim, SourceLocation where = SourceLocation::current()) const {
+    return flip(std::vector<int64_t>{static_cast<int64_t>(dim)}, where);
+  }
+  template <std::integral T>
+  Tensor roll(T shift, std::optional<int64_t> dim = {}, SourceLocation where = SourceLocation::current()) const {
+    const std::vector<int64_t> dims(dim ? 1 : 0, dim.value_or(0));
+    return roll(std::vector<int64_t>{static_cast<int64_t>(shift)}, dims, where);
+  }
   // libtorch's forms of to(). `copy`: a copy even where nothing changes. `non_blocking` has no effect: a copy between
   // devices is complete for whoever reads it.
   Tensor to(ScalarType dtype, bool non_blocking, bool copy = false,

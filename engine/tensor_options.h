@@ -88,5 +88,8 @@ class TensorOptions {
   bool has_requires_grad_ : 1 = false;
 };
 
+/// "TensorOptions(dtype=float32, device=cpu, layout=Strided, requires_grad=false)".
+std::ostream& operator<<(std::ostream& out, const TensorOptions& options);
+
 }  // namespace retrograd
 #pragma GCC visibility pop
