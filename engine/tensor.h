@@ -299,7 +299,8 @@ class Tensor {
     return flip(std::vector<int64_t>{static_cast<int64_t>(dim)}, where);
   }
   template <std::integral T>
-  Tensor roll(T shift, std::optional<int64_t> dim = {}, SourceLocation where = SourceLocation::current()) const {
+  Tensor roll(T shift, std::optional<int64_t> dim = {},
+              SourceLocation where = SourceLocation::current()) const {
     const std::vector<int64_t> dims(dim ? 1 : 0, dim.value_or(0));
     return roll(std::vector<int64_t>{static_cast<int64_t>(shift)}, dims, where);
   }

@@ -37,10 +37,10 @@ struct StoredAs<kBFloat16> : std::type_identity<retrograd::BFloat16> {};
 }  // namespace torch::detail
 #pragma GCC visibility pop
 
-#define AT_DISPATCH_CASE(DTYPE, ...)                                        \
-  case DTYPE: {                                                             \
+#define AT_DISPATCH_CASE(DTYPE, ...)                                          \
+  case DTYPE: {                                                               \
     using scalar_t [[maybe_unused]] = ::torch::detail::StoredAs<DTYPE>::type; \
-    return __VA_ARGS__();                                                   \
+    return __VA_ARGS__();                                                     \
   }
 #define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                  \
   [&] {                                                      \
@@ -50,10 +50,10 @@ struct StoredAs<kBFloat16> : std::type_identity<retrograd::BFloat16> {};
     }                                                        \
   }()
 
-#define AT_DISPATCH_CASE_FLOATING_TYPES(...)     \
+#define AT_DISPATCH_CASE_FLOATING_TYPES(...)      \
   AT_DISPATCH_CASE(::torch::kDouble, __VA_ARGS__) \
   AT_DISPATCH_CASE(::torch::kFloat, __VA_ARGS__)
-#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)   \
+#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)    \
   AT_DISPATCH_CASE(::torch::kByte, __VA_ARGS__) \
   AT_DISPATCH_CASE(::torch::kInt, __VA_ARGS__)  \
   AT_DISPATCH_CASE(::torch::kLong, __VA_ARGS__)

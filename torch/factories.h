@@ -93,12 +93,12 @@ inline Tensor range(Scalar start, Scalar end, const TensorOptions& options = {},
 
 // Windows of `length` samples, of a cosine or a triangle; periodic: the first of length + 1 samples that are symmetric.
 // Error(bad_argument) for a negative length.
-#define RG_WINDOW(NAME)                                                                            \
-  Tensor NAME(int64_t length, bool periodic, const TensorOptions& options = {},                    \
-              retrograd::SourceLocation where = retrograd::SourceLocation::current());             \
-  inline Tensor NAME(int64_t length, const TensorOptions& options = {},                            \
-                     retrograd::SourceLocation where = retrograd::SourceLocation::current()) {     \
-    return NAME(length, true, options, where);                                                     \
+#define RG_WINDOW(NAME)                                                                        \
+  Tensor NAME(int64_t length, bool periodic, const TensorOptions& options = {},                \
+              retrograd::SourceLocation where = retrograd::SourceLocation::current());         \
+  inline Tensor NAME(int64_t length, const TensorOptions& options = {},                        \
+                     retrograd::SourceLocation where = retrograd::SourceLocation::current()) { \
+    return NAME(length, true, options, where);                                                 \
   }
 RG_WINDOW(hann_window)
 RG_WINDOW(hamming_window)

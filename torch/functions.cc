@@ -10,8 +10,8 @@ using retrograd::Operand;
 retrograd::Tensors broadcast_tensors(const retrograd::Tensors& tensors, retrograd::SourceLocation where) {
   retrograd::Shape shape;
   for (const Tensor& x : tensors)
-    shape = retrograd::broadcast_shapes(shape, x.impl("broadcast_tensors", where).shape(), "broadcast_tensors",
-                                        where);
+    shape = retrograd::broadcast_shapes(shape, x.impl("broadcast_tensors", where).shape(),
+                                        "broadcast_tensors", where);
   retrograd::Tensors expanded;
   for (const Tensor& x : tensors) expanded.push_back(x.expand(shape, where));
   return expanded;

@@ -573,8 +573,8 @@ inline retrograd::Tensors where(const retrograd::Operand& condition) {
 /// All expanded to the shape that they broadcast to.
 retrograd::Tensors broadcast_tensors(const retrograd::Tensors& tensors,
                                      retrograd::SourceLocation where = retrograd::SourceLocation::current());
-inline retrograd::UniqueResult _unique2(const retrograd::Operand& x, bool sorted = true, bool return_inverse = false,
-                                        bool return_counts = false) {
+inline retrograd::UniqueResult _unique2(const retrograd::Operand& x, bool sorted = true,
+                                        bool return_inverse = false, bool return_counts = false) {
   return retrograd::unique(x, sorted, return_inverse, return_counts);
 }
 inline std::tuple<Tensor, Tensor> _unique(const retrograd::Operand& x, bool sorted = true,

@@ -48,13 +48,13 @@ inline retrograd::linalg::EighResult linalg_eigh(const retrograd::Operand& A, st
 inline Tensor linalg_eigvalsh(const retrograd::Operand& A, std::string_view UPLO = "L") {
   return retrograd::linalg::eigvalsh(A, UPLO);
 }
-inline Tensor linalg_vector_norm(const retrograd::Operand& x, Scalar ord = 2, const retrograd::IntList& dim = {},
-                                 bool keepdim = false) {
+inline Tensor linalg_vector_norm(const retrograd::Operand& x, Scalar ord = 2,
+                                 const retrograd::IntList& dim = {}, bool keepdim = false) {
   return retrograd::vector_norm(x, ord, dim, keepdim);
 }
 /// Of vectors for one dim or none and no `ord`, of matrices for two.
-Tensor linalg_norm(const retrograd::Operand& A, std::optional<Scalar> ord = {}, const retrograd::IntList& dim = {},
-                   bool keepdim = false);
+Tensor linalg_norm(const retrograd::Operand& A, std::optional<Scalar> ord = {},
+                   const retrograd::IntList& dim = {}, bool keepdim = false);
 /// ord: "fro" or "nuc".
 inline Tensor linalg_norm(const retrograd::Operand& A, std::string_view ord,
                           const retrograd::IntArray& dim = {-2, -1}, bool keepdim = false) {

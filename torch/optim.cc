@@ -155,7 +155,8 @@ class RuleOptimizer::Impl final : public retrograd::optim::RuleOptimizer {
 };
 
 RuleOptimizer::RuleOptimizer(const ParamGroups& groups, std::unique_ptr<OptimizerOptions> defaults)
-    : Optimizer(groups, std::move(defaults)), impl_(std::make_shared<Impl>(*defaults_->rule(), param_groups_.list())) {}
+    : Optimizer(groups, std::move(defaults)),
+      impl_(std::make_shared<Impl>(*defaults_->rule(), param_groups_.list())) {}
 
 retrograd::optim::Optimizer& RuleOptimizer::impl() const { return *impl_; }
 void RuleOptimizer::follow_groups() { impl_->follow_groups(SourceLocation()); }

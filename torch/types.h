@@ -25,11 +25,11 @@ using retrograd::DeviceType;
 using retrograd::Dim;
 using retrograd::Generator;
 using Layout = retrograd::TensorLayout;
+using retrograd::MemoryFormat;
 using retrograd::Scalar;
 using retrograd::ScalarType;
 using retrograd::Tensor;
 using retrograd::TensorOptions;
-using retrograd::MemoryFormat;
 using Dtype = ScalarType;
 using TensorBase = Tensor;
 template <class T, size_t N>
