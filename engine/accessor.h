@@ -22,6 +22,12 @@ class TensorAccessor {
 
   int64_t size(int dim) const { return sizes_[dim].raw(); }
   int64_t stride(int dim) const { return strides_[dim]; }
+  IntArray sizes() const {
+    IntArray sizes;
+    for (int dim = 0; dim < N; ++dim) sizes.push_back(size(dim));
+    return sizes;
+  }
+  IntArray strides() const { return IntArray(strides_, strides_ + N); }
   T* data() const { return data_; }
   /// Entry `i` of the first dim: an element, or an accessor of the other dims.
   decltype(auto) operator[](int64_t i) const {

@@ -56,8 +56,8 @@ std::string_view listed_name(std::string_view names, int index) {
 
 }  // namespace
 
-std::string_view Node::name() const {
-  return record_ ? record_->op->name : leaf_ ? ops::accumulate_grad.name : std::string_view();
+std::string Node::name() const {
+  return std::string(record_ ? record_->op->name : leaf_ ? ops::accumulate_grad.name : std::string_view());
 }
 
 uint64_t Node::sequence_nr() const {

@@ -37,7 +37,7 @@ class Node {
   /// The same for equal nodes only, as long as one of them lives: for sets and maps. Null for an empty node.
   const void* id() const { return record_ ? static_cast<const void*>(record_.get()) : leaf_.get(); }
 
-  std::string_view name() const;
+  std::string name() const;
   /// The line of the forward call; none of a leaf.
   SourceLocation where() const { return record_ ? record_->where() : SourceLocation(); }
   /// Records made later on a thread have higher numbers, and so have consumers than their producers: a backward runs

@@ -91,6 +91,10 @@ std::string to_string(const Tensor& tensor) {
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
 std::ostream& operator<<(std::ostream& out, ScalarType dtype) { return out << name(dtype); }
+std::ostream& operator<<(std::ostream& out, const TensorOptions& options) {
+  return out << fmt::format("TensorOptions(dtype={}, device={}, layout=Strided, requires_grad={})",
+                            name(options.dtype()), options.device().str(), options.requires_grad());
+}
 std::ostream& operator<<(std::ostream& out, const Sizes& sizes) {
   return out << fmt::format("[{}]", fmt::join(sizes.vec(), ", "));
 }

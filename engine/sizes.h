@@ -32,8 +32,11 @@ class Sizes {
   int64_t back() const { return values_[rank_ - 1]; }
   inline iterator begin() const;
   inline iterator end() const;
+  const int64_t* data() const& { return values_; }
+  const int64_t* data() && = delete;  // auto sizes = x.sizes(); sizes.data()
   operator IntArray() const { return vec(); }
   IntArray vec() const { return IntArray(values_, values_ + rank_); }
+  bool equals(const IntArray& list) const { return equals(list.data(), list.size()); }
   friend bool operator==(const Sizes& a, const Sizes& b) { return a.equals(b.values_, b.rank_); }
   friend bool operator==(const Sizes& a, const IntArray& b) { return a.equals(b.data(), b.size()); }
 

@@ -172,14 +172,6 @@ template std::vector<int32_t> Tensor::to_vector<int32_t>(SourceLocation) const;
 template std::vector<uint8_t> Tensor::to_vector<uint8_t>(SourceLocation) const;
 template std::vector<bool> Tensor::to_vector<bool>(SourceLocation) const;
 
-Tensor& Tensor::operator=(const Operand& value) && {
-  if (value.is_scalar())
-    fill_(value, value.where());
-  else
-    copy_(value.tensor(), value.where());
-  return *this;
-}
-
 const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
   TensorImpl& self = impl("requires_grad_", where);
   if (value && !is_floating(self.dtype()))
@@ -241,6 +233,10 @@ bool Tensor::retains_grad(SourceLocation where) const {
 void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
                       SourceLocation where) const {
   autograd::backward({*this}, {gradient}, retain_graph, create_graph, {}, where);
+}
+void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
+                      const Tensors& inputs, SourceLocation where) const {
+  autograd::backward({*this}, {gradient}, retain_graph, create_graph, inputs, where);
 }
 
 const Record* Tensor::gradient_record(std::string_view op, SourceLocation where) const {

@@ -18,6 +18,7 @@
 #include "engine/method_list.h"
 #include "engine/sizes.h"
 #include "engine/tensor_impl.h"
+#include "engine/tensor_options.h"
 
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
@@ -31,7 +32,6 @@ class SavedValue;
 class Tensor;
 struct MinAndMax;
 struct SlogdetResult;
-class TensorOptions;
 struct ValuesAndIndices;
 template <class T, int N>
 class TensorAccessor;
@@ -51,8 +51,9 @@ class Tensor {
   Tensor(Tensor&&) = default;
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & = default;
-  /// Assignment to a temporary writes the values, as copy_() or fill_() does: x[0] = y; x.index({Slice(), 1}) = 0.
-  Tensor& operator=(const Operand& value) &&;
+  /// x[0] = y, x.index({..}) = 1: writes a tensor or a number into the memory that a temporary handle shows, as copy_()
+  /// and fill_() do. What an index tensor or a mask selects is a copy: index_put_() writes there.
+  const Tensor& operator=(const Operand& value) &&;
 
   bool defined() const { return static_cast<bool>(impl_); }
   explicit operator bool() const = delete;
@@ -105,6 +106,17 @@ class Tensor {
   bool is_cuda(SourceLocation where = SourceLocation::current()) const { return !is_cpu(where); }
   bool is_contiguous(SourceLocation where = SourceLocation::current()) const {
     return impl("is_contiguous", where).is_contiguous();
+  }
+  bool is_contiguous(MemoryFormat format, SourceLocation where = SourceLocation::current()) const {
+    return format == MemoryFormat::Contiguous && is_contiguous(where);
+  }
+  MemoryFormat suggest_memory_format(SourceLocation where = SourceLocation::current()) const {
+    impl("suggest_memory_format", where);
+    return MemoryFormat::Contiguous;
+  }
+  TensorLayout layout(SourceLocation where = SourceLocation::current()) const {
+    impl("layout", where);
+    return TensorLayout::Strided;
   }
   bool is_floating_point(SourceLocation where = SourceLocation::current()) const {
     return is_floating(impl("is_floating_point", where).dtype());
@@ -215,6 +227,9 @@ class Tensor {
   /// Accumulates the gradient of this tensor into its leaves; see autograd::backward.
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = {}, bool create_graph = false,
                 SourceLocation where = SourceLocation::current()) const;
+  /// Into these tensors alone. Error(bad_argument) for none.
+  void backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
+                const std::vector<Tensor>& inputs, SourceLocation where = SourceLocation::current()) const;
   /// The tape record that made this tensor; an empty Node for a leaf.
   Node grad_fn(SourceLocation where = SourceLocation::current()) const;
   /// Which result of grad_fn() this is; 0 for a leaf.
@@ -273,8 +288,23 @@ class Tensor {
 #undef RG_BOTH
 
   // Methods whose arguments are not those of a function.
+  Tensor clone(MemoryFormat, SourceLocation where = SourceLocation::current()) const { return clone(where); }
+  Tensor contiguous(MemoryFormat, SourceLocation where = SourceLocation::current()) const {
+    return contiguous(where);
+  }
   Tensor cpu(SourceLocation where = SourceLocation::current()) const { return to(kCPU, where); }
   Tensor cuda(SourceLocation where = SourceLocation::current()) const { return to(kCUDA, where); }
+  // Along one dim.
+  template <std::integral T>
+  Tensor flip(T dim, SourceLocation where = SourceLocation::current()) const {
+    return flip(std::vector<int64_t>{static_cast<int64_t>(dim)}, where);
+  }
+  template <std::integral T>
+  Tensor roll(T shift, std::optional<int64_t> dim = {},
+              SourceLocation where = SourceLocation::current()) const {
+    const std::vector<int64_t> dims(dim ? 1 : 0, dim.value_or(0));
+    return roll(std::vector<int64_t>{static_cast<int64_t>(shift)}, dims, where);
+  }
   // libtorch's forms of to(). `copy`: a copy even where nothing changes. `non_blocking` has no effect: a copy between
   // devices is complete for whoever reads it.
   Tensor to(ScalarType dtype, bool non_blocking, bool copy = false,
@@ -385,6 +415,7 @@ class Tensor {
     return *impl_;
   }
   TensorImpl* get() const { return impl_.get(); }
+  TensorImpl* unsafeGetTensorImpl() const { return get(); }
   const RefPtr<TensorImpl>& ref() const { return impl_; }
   RefPtr<TensorImpl> take() && { return std::move(impl_); }
 

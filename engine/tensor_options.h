@@ -14,6 +14,8 @@ namespace retrograd::inline v0 {
 
 /// Tensors are dense.
 enum class TensorLayout : uint8_t { Strided };
+/// Accepted where libtorch takes it, without effect: new memory is row-major.
+enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 
 class TensorOptions {
  public:
@@ -64,6 +66,7 @@ class TensorOptions {
   }
   TensorOptions layout(TensorLayout) const { return *this; }
   TensorLayout layout() const { return TensorLayout::Strided; }
+  TensorOptions memory_format(MemoryFormat) const { return *this; }
   /// Memory for transfers is chosen by the library: no effect.
   TensorOptions pinned_memory(bool) const { return *this; }
 
@@ -84,6 +87,9 @@ class TensorOptions {
   bool has_device_ : 1 = false;
   bool has_requires_grad_ : 1 = false;
 };
+
+/// "TensorOptions(dtype=float32, device=cpu, layout=Strided, requires_grad=false)".
+std::ostream& operator<<(std::ostream& out, const TensorOptions& options);
 
 }  // namespace retrograd
 #pragma GCC visibility pop

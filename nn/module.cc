@@ -15,6 +15,13 @@ Parameter::Parameter(Module* owner, std::string name, const Tensor& value) : Ten
   owner->check_name(name);  // a refused parameter leaves the tensor as it was
   requires_grad_();
   owner->add(std::move(name), *this, Module::Kind::parameter);
+  owner_ = owner;
+}
+
+Parameter& Parameter::operator=(const Tensor& value) {
+  if (owner_) std::exchange(owner_, nullptr)->keep_handle(*this);
+  Tensor::operator=(value);
+  return *this;
 }
 
 Buffer::Buffer(Module* owner, std::string name, const Tensor& value, bool persistent) : Tensor(value) {
@@ -93,6 +100,13 @@ Tensor& Module::add_handle(std::string name, Tensor tensor, Kind kind) {
   const auto handle = std::make_shared<Tensor>(std::move(tensor));
   members_.push_back({std::move(name), handle.get(), kind, handle});
   return *handle;
+}
+
+void Module::keep_handle(const Tensor& member) {
+  const auto kept = std::ranges::find(members_, &member, &Member::tensor);
+  if (kept == members_.end()) return;  // it was unregistered
+  kept->handle = std::make_shared<Tensor>(member);
+  kept->tensor = kept->handle.get();
 }
 
 Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {

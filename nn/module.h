@@ -134,6 +134,15 @@ class Module : public std::enable_shared_from_this<Module> {
   /// a key that is missing or, when strict, unknown; shape_mismatch.
   void load_state_dict(const StateDict& state, bool strict = true,
                        SourceLocation where = SourceLocation::current());
+  /// The same with an archive that takes or has a state (torch/serialize.h).
+  template <class Archive>
+  void save(Archive& archive) const {
+    archive.write(state_dict());
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    load_state_dict(archive.state_dict());
+  }
 
   /// A root of the same class and options, with copies of all values, and no hooks. Error(unsupported) unless the class
   /// implements it: `return clone_as<Net>(arguments of its constructor);`
@@ -227,6 +236,7 @@ class Module : public std::enable_shared_from_this<Module> {
   void check_name(std::string_view name) const;
   void add(std::string name, Tensor& member, Kind kind);
   Tensor& add_handle(std::string name, Tensor tensor, Kind kind);
+  void keep_handle(const Tensor& member);  // what it holds stays registered, the member does not
   void check_child(const std::shared_ptr<Module>& module) const;
   void add_child(std::string name, std::shared_ptr<Module> module);
   void replace_child(const std::string& name, std::shared_ptr<Module> module);

@@ -1,5 +1,5 @@
 // Parameter and Buffer: tensors that are members of a module and register themselves with it (nn/module.h). A module
-// knows them by their addresses, so they are neither copied nor moved.
+// knows them by their addresses, so they are neither copied nor moved. They can be assigned to.
 #pragma once
 
 #include <string>
@@ -17,7 +17,13 @@ class Parameter : public Tensor {
   /// An undefined value is a disabled option (a bias): it is not registered.
   Parameter(Module* owner, std::string name, const Tensor& value);
   Parameter(const Parameter&) = delete;
-  Parameter& operator=(const Parameter&) = delete;
+  /// The module computes with this tensor from here on, as after an assignment to a member in libtorch: what was
+  /// registered stays among its parameters and in its state.
+  Parameter& operator=(const Tensor& value);
+  Parameter& operator=(const Parameter& value) { return *this = static_cast<const Tensor&>(value); }
+
+ private:
+  Module* owner_ = nullptr;  // where it is registered
 };
 
 /// A tensor that belongs to a module and is not trained: running statistics, the state between two parts of a sequence.

@@ -40,8 +40,7 @@ class Sequential : public Module {
   /// Error(bad_argument) when there are no modules.
   Tensor forward(Operand x) const;
   template <class R = Tensor, class... More>
-  requires(sizeof...(More) > 0 || !std::is_same_v<R, Tensor>) R forward(Operand first, const More&... more)
-  const {
+  R forward(Operand first, const More&... more) const {
     const std::array<std::any, 1 + sizeof...(More)> given{detail::to_any(first), detail::to_any(more)...};
     return detail::result_as<R>(run(given, first.where()));
   }

@@ -64,6 +64,10 @@ const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
       *this, [&](const Tensor& x) { return copy(Operand(x, where), source); }, "copy_", where);
 }
 
+const Tensor& Tensor::operator=(const Operand& value) && {
+  return value.is_scalar() ? fill_(value, value.where()) : copy_(value.tensor(), value.where());
+}
+
 const Tensor& Tensor::fill_(const Operand& value, SourceLocation where) const {
   const TensorImpl& self = impl("fill_", where);
   ops::Full::Attrs attrs{self.shape(), value.scalar(), self.dtype(), self.device()};

@@ -99,8 +99,16 @@ using RearrangeOps = OpList<Flip, Tril, Triu, Pad, PadBackward>;
 
 /// Entries in reverse order along `dims`.
 Tensor flip(Operand input, const IntArray& dims);
+template <std::integral T>
+Tensor flip(Operand input, T dim) {
+  return flip(input, IntArray{static_cast<int64_t>(dim)});
+}
 /// Entries moved by `shifts` along `dims`, wrapping around at the end; without dims the tensor counts as flat.
 Tensor roll(Operand input, const IntArray& shifts, const IntArray& dims = {});
+template <std::integral T>
+Tensor roll(Operand input, T shift, std::optional<int64_t> dim = {}) {
+  return roll(input, IntArray{static_cast<int64_t>(shift)}, dim ? IntArray{*dim} : IntArray());
+}
 /// The tensor `repeats[i]` times along dim i; more repeats than dims add dims in front. Always a copy.
 Tensor repeat(Operand input, const IntArray& repeats);
 /// repeat(), where missing leading repeats are 1.

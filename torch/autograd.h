@@ -29,6 +29,16 @@ using retrograd::autograd::AnomalyMode;
 using retrograd::autograd::backward;
 using retrograd::autograd::DetectAnomalyGuard;
 using retrograd::autograd::grad;
+/// Into these tensors alone, which may be in braces.
+inline void backward(const variable_list& tensors, const variable_list& grad_tensors,
+                     std::optional<bool> retain_graph, bool create_graph, const variable_list& inputs,
+                     retrograd::SourceLocation where = retrograd::SourceLocation::current()) {
+  retrograd::autograd::backward(tensors, grad_tensors, retain_graph, create_graph, inputs, where);
+}
+/// A leaf with the values of `data`, which it shares.
+inline Variable make_variable(const Tensor& data, bool requires_grad = false) {
+  return data.detach().set_requires_grad(requires_grad);
+}
 
 namespace forward_ad {
 using retrograd::autograd::DualLevel;

@@ -1,10 +1,15 @@
 // See torch/factories.h.
 #include "torch/factories.h"
 
+#include <array>
+#include <cmath>
 #include <memory>
+#include <numbers>
 
 #include <fmt/format.h>
 
+#include "ops/operators.h"
+#include "ops/unary.h"
 #include "ops/views.h"
 
 namespace torch {
@@ -78,6 +83,53 @@ Tensor strided(const Tensor& all, IntArrayRef sizes, IntArrayRef strides, const 
 }
 
 }  // namespace
+
+Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options,
+                     SourceLocation where) {
+  const IntArrayRef count = extent(sizes, strides, where);
+  return strided(retrograd::empty(count, options.requires_grad(false), where), sizes, strides, options,
+                 where);
+}
+
+Tensor range(Scalar start, Scalar end, Scalar step, const TensorOptions& options, SourceLocation where) {
+  const double distance = end.to_double() - start.to_double(), by = step.to_double();
+  if (by == 0 || distance / by < 0)
+    retrograd::fail(Category::bad_argument, "range", "the step does not lead to the end", where);
+  const double steps = std::floor(distance / by);
+  return linspace(start, start.to_double() + steps * by, static_cast<int64_t>(steps) + 1, options, where);
+}
+
+namespace {
+
+// a0 - a1 cos(p) + a2 cos(2 p), p from 0 to 2 pi.
+Tensor cosine_window(int64_t length, bool periodic, const std::array<double, 3>& a,
+                     const TensorOptions& options, SourceLocation where) {
+  const retrograd::CallScope scope(where);
+  if (length == 1) return ones({1}, options);
+  const double step = 2 * std::numbers::pi / static_cast<double>(periodic ? length : length - 1);
+  const Tensor phase = arange(length, TensorOptions(kDouble)) * step;
+  const Tensor window = a[0] - cos(phase) * a[1] + cos(phase * 2) * a[2];
+  return window.to(options.device(), options.dtype()).requires_grad_(options.requires_grad());
+}
+
+}  // namespace
+
+Tensor hann_window(int64_t length, bool periodic, const TensorOptions& options, SourceLocation where) {
+  return cosine_window(length, periodic, {0.5, 0.5, 0}, options, where);
+}
+Tensor hamming_window(int64_t length, bool periodic, const TensorOptions& options, SourceLocation where) {
+  return cosine_window(length, periodic, {0.54, 0.46, 0}, options, where);
+}
+Tensor blackman_window(int64_t length, bool periodic, const TensorOptions& options, SourceLocation where) {
+  return cosine_window(length, periodic, {0.42, 0.5, 0.08}, options, where);
+}
+Tensor bartlett_window(int64_t length, bool periodic, const TensorOptions& options, SourceLocation where) {
+  const retrograd::CallScope scope(where);
+  if (length == 1) return ones({1}, options);
+  const double half = static_cast<double>(periodic ? length : length - 1) / 2;
+  const Tensor window = 1 - abs(arange(length, TensorOptions(kDouble)) / half - 1);
+  return window.to(options.device(), options.dtype()).requires_grad_(options.requires_grad());
+}
 
 Tensor from_blob(void* data, IntArrayRef sizes, const Deleter& deleter, const TensorOptions& options,
                  SourceLocation where) {

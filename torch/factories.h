@@ -1,5 +1,6 @@
 // Factories whose arguments are spelled differently in libtorch: tensor() of nested lists and of vectors, eye() with
-// options, from_blob() with strides or a deleter. All others are the library's (torch/functions.h).
+// options, from_blob() with strides or a deleter; and those that only libtorch has: empty_strided(), range(), windows.
+// All others are the library's (torch/functions.h).
 //
 //   torch::tensor({{1, 2}, {3, 4}});            torch::tensor(std::vector<float>{1, 2}, torch::kDouble);
 //   torch::from_blob(data, {2, 3}, torch::kFloat);
@@ -77,6 +78,33 @@ inline Tensor eye(int64_t n, const TensorOptions& options,
   return retrograd::eye(n, {}, options, where);
 }
 using retrograd::eye;
+
+/// Memory with these strides, whose values are not set. Error(bad_argument) for a negative stride.
+Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {},
+                     retrograd::SourceLocation where = retrograd::SourceLocation::current());
+/// start, start + step, ... up to and including `end`; float32 without a dtype. Error(bad_argument) for a step of zero or
+/// one that leads away from `end`.
+Tensor range(Scalar start, Scalar end, Scalar step, const TensorOptions& options = {},
+             retrograd::SourceLocation where = retrograd::SourceLocation::current());
+inline Tensor range(Scalar start, Scalar end, const TensorOptions& options = {},
+                    retrograd::SourceLocation where = retrograd::SourceLocation::current()) {
+  return range(start, end, 1, options, where);
+}
+
+// Windows of `length` samples, of a cosine or a triangle; periodic: the first of length + 1 samples that are symmetric.
+// Error(bad_argument) for a negative length.
+#define RG_WINDOW(NAME)                                                                        \
+  Tensor NAME(int64_t length, bool periodic, const TensorOptions& options = {},                \
+              retrograd::SourceLocation where = retrograd::SourceLocation::current());         \
+  inline Tensor NAME(int64_t length, const TensorOptions& options = {},                        \
+                     retrograd::SourceLocation where = retrograd::SourceLocation::current()) { \
+    return NAME(length, true, options, where);                                                 \
+  }
+RG_WINDOW(hann_window)
+RG_WINDOW(hamming_window)
+RG_WINDOW(blackman_window)
+RG_WINDOW(bartlett_window)
+#undef RG_WINDOW
 
 using Deleter = std::function<void(void*)>;
 

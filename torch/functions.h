@@ -566,6 +566,29 @@ inline Tensor concatenate(const retrograd::Tensors& tensors, int64_t dim = 0) { 
 inline Tensor i0(const retrograd::Operand& x) { return retrograd::special::i0(x); }
 inline Tensor log_sigmoid(const retrograd::Operand& x) { return retrograd::logsigmoid(x); }
 
+/// The positions where the condition holds: one int64 vector for each dim.
+inline retrograd::Tensors where(const retrograd::Operand& condition) {
+  return retrograd::unbind(retrograd::nonzero(condition), 1);
+}
+/// All expanded to the shape that they broadcast to.
+retrograd::Tensors broadcast_tensors(const retrograd::Tensors& tensors,
+                                     retrograd::SourceLocation where = retrograd::SourceLocation::current());
+inline retrograd::UniqueResult _unique2(const retrograd::Operand& x, bool sorted = true,
+                                        bool return_inverse = false, bool return_counts = false) {
+  return retrograd::unique(x, sorted, return_inverse, return_counts);
+}
+inline std::tuple<Tensor, Tensor> _unique(const retrograd::Operand& x, bool sorted = true,
+                                          bool return_inverse = false) {
+  const auto [values, inverse, counts] = retrograd::unique(x, sorted, return_inverse);
+  return {values, inverse};
+}
+inline retrograd::UniqueResult unique_dim(const retrograd::Operand& x, int64_t dim, bool sorted = true,
+                                          bool return_inverse = false, bool return_counts = false) {
+  return retrograd::unique(x, sorted, return_inverse, return_counts, dim);
+}
+Tensor upsample_nearest2d(const retrograd::Operand& x, IntArrayRef output_size);
+Tensor upsample_bilinear2d(const retrograd::Operand& x, IntArrayRef output_size, bool align_corners);
+
 // ATen's parameters where they are not the library's. Templates where the library's
 // form would become ambiguous.
 

@@ -8,6 +8,7 @@
 #include "ops/reduce.h"
 #include "ops/softmax.h"
 #include "ops/special.h"
+#include "ops/spectral.h"
 #include "ops/unary.h"
 #include "torch/types.h"
 
@@ -30,6 +31,39 @@ RG_TORCH_UNARY(linalg_det, retrograd::det)
 RG_TORCH_UNARY(linalg_inv, retrograd::inverse)
 RG_TORCH_UNARY(linalg_matrix_exp, retrograd::matrix_exp)
 RG_TORCH_UNARY(linalg_pinv, retrograd::linalg::pinv)
+RG_TORCH_UNARY(pinverse, retrograd::linalg::pinv)
+RG_TORCH_UNARY(linalg_svdvals, retrograd::linalg::svdvals)
+RG_TORCH_UNARY(linalg_matrix_rank, retrograd::linalg::matrix_rank)
+inline retrograd::linalg::SvdResult linalg_svd(const retrograd::Operand& A, bool full_matrices = true) {
+  return retrograd::linalg::svd(A, full_matrices);
+}
+/// (U, S, V), not V transposed; `some`: without the vectors that belong to no singular value.
+inline std::tuple<Tensor, Tensor, Tensor> svd(const retrograd::Operand& A, bool some = true) {
+  const auto [U, S, Vh] = retrograd::linalg::svd(A, !some);
+  return {U, S, Vh.mT()};
+}
+inline retrograd::linalg::EighResult linalg_eigh(const retrograd::Operand& A, std::string_view UPLO = "L") {
+  return retrograd::linalg::eigh(A, UPLO);
+}
+inline Tensor linalg_eigvalsh(const retrograd::Operand& A, std::string_view UPLO = "L") {
+  return retrograd::linalg::eigvalsh(A, UPLO);
+}
+inline Tensor linalg_vector_norm(const retrograd::Operand& x, Scalar ord = 2,
+                                 const retrograd::IntList& dim = {}, bool keepdim = false) {
+  return retrograd::vector_norm(x, ord, dim, keepdim);
+}
+/// Of vectors for one dim or none and no `ord`, of matrices for two.
+Tensor linalg_norm(const retrograd::Operand& A, std::optional<Scalar> ord = {},
+                   const retrograd::IntList& dim = {}, bool keepdim = false);
+/// ord: "fro" or "nuc".
+inline Tensor linalg_norm(const retrograd::Operand& A, std::string_view ord,
+                          const retrograd::IntArray& dim = {-2, -1}, bool keepdim = false) {
+  return retrograd::linalg::matrix_norm(A, ord, dim, keepdim);
+}
+inline Tensor linalg_norm(const retrograd::Operand& A, const char* ord,
+                          const retrograd::IntArray& dim = {-2, -1}, bool keepdim = false) {
+  return retrograd::linalg::matrix_norm(A, ord, dim, keepdim);
+}
 inline Tensor linalg_lstsq(const retrograd::Operand& A, const retrograd::Operand& B) {
   return retrograd::linalg::lstsq(A, B);
 }

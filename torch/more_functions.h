@@ -28,6 +28,11 @@ inline Tensor cross_entropy_loss(retrograd::Operand self, const Tensor& target, 
   return retrograd::cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing);
 }
 
+/// As << does; the width of a line is the library's.
+inline std::ostream& print(std::ostream& out, const Tensor& tensor, int64_t /*linesize*/ = 80) {
+  return out << tensor;
+}
+
 /// The arguments as one text.
 template <class... Parts>
 std::string str(const Parts&... parts) {

@@ -46,6 +46,13 @@ void inherit(OptimizerOptions& options, OptimizerOptions& initial, OptimizerOpti
 
 }  // namespace
 
+[[noreturn]] static void refuse_rate() {
+  retrograd::fail(Category::unsupported, "OptimizerOptions",
+                  "a user's options have no get_lr() and set_lr(). Hint: override them");
+}
+double OptimizerOptions::get_lr() const { refuse_rate(); }
+void OptimizerOptions::set_lr(double) { refuse_rate(); }
+
 OptimizerOptions& OptimizerParamGroup::checked() const {
   if (!options_)
     retrograd::fail(Category::bad_argument, "OptimizerParamGroup",
@@ -56,8 +63,8 @@ OptimizerOptions& OptimizerParamGroup::checked() const {
 // ---- Optimizer --------------------------------------------------------------------------------------------
 
 Optimizer::Optimizer(const ParamGroups& groups, std::unique_ptr<OptimizerOptions> defaults)
-    : groups_(std::make_shared<ParamGroups>()), defaults_(std::move(defaults)) {
-  for (const OptimizerParamGroup& group : groups) groups_->push_back(completed(group));
+    : defaults_(std::move(defaults)) {
+  for (const OptimizerParamGroup& group : groups) param_groups_.push_back(completed(group));
 }
 
 // The group with options: its own, completed by the defaults.
@@ -75,23 +82,23 @@ OptimizerParamGroup Optimizer::completed(const OptimizerParamGroup& group) const
 }
 
 void Optimizer::add_param_group(const OptimizerParamGroup& group) {
-  groups_->push_back(completed(group));
+  param_groups_->push_back(completed(group));
   try {
     follow_groups();
   } catch (...) {
-    groups_->pop_back();
+    param_groups_->pop_back();
     throw;
   }
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
-  for (const OptimizerParamGroup& group : *groups_)
+  for (const OptimizerParamGroup& group : param_groups_)
     retrograd::optim::detail::zero_gradients(group.params(), set_to_none);
 }
 
 size_t Optimizer::size() const {
   size_t count = 0;
-  for (const OptimizerParamGroup& group : *groups_) count += group.params().size();
+  for (const OptimizerParamGroup& group : param_groups_) count += group.params().size();
   return count;
 }
 
@@ -148,7 +155,8 @@ class RuleOptimizer::Impl final : public retrograd::optim::RuleOptimizer {
 };
 
 RuleOptimizer::RuleOptimizer(const ParamGroups& groups, std::unique_ptr<OptimizerOptions> defaults)
-    : Optimizer(groups, std::move(defaults)), impl_(std::make_shared<Impl>(*defaults_->rule(), groups_)) {}
+    : Optimizer(groups, std::move(defaults)),
+      impl_(std::make_shared<Impl>(*defaults_->rule(), param_groups_.list())) {}
 
 retrograd::optim::Optimizer& RuleOptimizer::impl() const { return *impl_; }
 void RuleOptimizer::follow_groups() { impl_->follow_groups(SourceLocation()); }
@@ -206,20 +214,20 @@ std::optional<std::string> LBFGSOptions::line_search_fn() const {
 LBFGS::LBFGS(const ParamGroups& groups, LBFGSOptions defaults)
     : Optimizer(groups, std::make_unique<LBFGSOptions>(std::move(defaults))) {
   follow_groups();
-  const auto& options = static_cast<const LBFGSOptions&>(groups_->front().options());
+  const auto& options = static_cast<const LBFGSOptions&>(param_groups_->front().options());
   impl_ = std::make_shared<retrograd::optim::LBFGS>(parameters(), options.data(), SourceLocation());
   impl();
 }
 
 void LBFGS::follow_groups() {
-  if (groups_->size() != 1)
+  if (param_groups_->size() != 1)
     retrograd::fail(Category::bad_argument, "LBFGS",
-                    fmt::format("it has one parameter group, not {}", groups_->size()));
+                    fmt::format("it has one parameter group, not {}", param_groups_->size()));
 }
 
 // With the options of the group, which are its own from here on: whoever changes one changes the other.
 retrograd::optim::Optimizer& LBFGS::impl() const {
-  auto* const options = dynamic_cast<LBFGSOptions*>(&groups_->front().options());
+  auto* const options = dynamic_cast<LBFGSOptions*>(&param_groups_->front().options());
   if (!options)
     retrograd::fail(Category::bad_argument, "LBFGS", "the group has the options of another optimizer");
   if (options->data_ != &impl_->options) {

@@ -17,6 +17,8 @@
 // Start reading at Optimizer; torch/optim.cc.
 #pragma once
 
+#include <unordered_map>
+
 #include "optim/optimizers.h"
 #include "torch/types.h"
 
@@ -34,8 +36,12 @@ class OptimizerOptions {
  public:
   virtual ~OptimizerOptions() = default;
   virtual std::unique_ptr<OptimizerOptions> clone() const = 0;
-  virtual double get_lr() const = 0;
-  virtual void set_lr(double lr) = 0;
+  // Error(unsupported) for a user's options without them.
+  virtual double get_lr() const;
+  virtual void set_lr(double lr);
+  // For a user's save() and load() of the optimizer.
+  virtual void serialize(torch::serialize::InputArchive&) {}
+  virtual void serialize(torch::serialize::OutputArchive&) const {}
 
   // Of an update rule; null for options that a user has written: the rule, its options, and these as they are made.
   virtual const retrograd::optim::detail::RuleInfo* rule() const { return nullptr; }
@@ -48,6 +54,24 @@ template <class Derived>
 class OptimizerCloneableOptions : public OptimizerOptions {
  public:
   std::unique_ptr<OptimizerOptions> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+};
+
+/// What a user's optimizer keeps for one parameter.
+class OptimizerParamState {
+ public:
+  virtual ~OptimizerParamState() = default;
+  virtual std::unique_ptr<OptimizerParamState> clone() const = 0;
+  virtual void serialize(torch::serialize::InputArchive&) {}
+  virtual void serialize(torch::serialize::OutputArchive&) const {}
+};
+
+/// clone() by copy.
+template <class Derived>
+class OptimizerCloneableParamState : public OptimizerParamState {
+ public:
+  std::unique_ptr<OptimizerParamState> clone() const override {
     return std::make_unique<Derived>(static_cast<const Derived&>(*this));
   }
 };
@@ -84,6 +108,26 @@ class OptimizerParamGroup {
 
 using ParamGroups = std::vector<OptimizerParamGroup>;
 
+/// The groups of an optimizer, used as the vector. They stay where they are when the optimizer is moved.
+class SharedParamGroups {
+ public:
+  SharedParamGroups() : list_(std::make_shared<ParamGroups>()) {}
+  operator ParamGroups&() const { return *list_; }
+  ParamGroups* operator->() const { return list_.get(); }
+  const std::shared_ptr<ParamGroups>& list() const { return list_; }
+
+  size_t size() const { return list_->size(); }
+  auto begin() const { return list_->begin(); }
+  auto end() const { return list_->end(); }
+  OptimizerParamGroup& operator[](size_t i) const { return (*list_)[i]; }
+  OptimizerParamGroup& at(size_t i) const { return list_->at(i); }
+  OptimizerParamGroup& front() const { return list_->front(); }
+  void push_back(OptimizerParamGroup group) const { list_->push_back(std::move(group)); }
+
+ private:
+  std::shared_ptr<ParamGroups> list_;
+};
+
 class Optimizer {
  public:
   using LossClosure = std::function<Tensor()>;
@@ -101,16 +145,16 @@ class Optimizer {
   virtual Tensor step(LossClosure closure = nullptr) = 0;
   void zero_grad(bool set_to_none = true);
 
-  ParamGroups& param_groups() { return *groups_; }
-  const ParamGroups& param_groups() const { return *groups_; }
+  ParamGroups& param_groups() { return param_groups_; }
+  const ParamGroups& param_groups() const { return param_groups_; }
   OptimizerOptions& defaults() { return *defaults_; }
   const OptimizerOptions& defaults() const { return *defaults_; }
   /// Error(bad_argument) for options outside their domain or of another optimizer; then nothing is added.
   void add_param_group(const OptimizerParamGroup& group);
   void add_parameters(const std::vector<Tensor>& params) { add_param_group(params); }
   /// Those of the first group.
-  std::vector<Tensor>& parameters() { return groups_->at(0).params(); }
-  const std::vector<Tensor>& parameters() const { return groups_->at(0).params(); }
+  std::vector<Tensor>& parameters() { return param_groups_.at(0).params(); }
+  const std::vector<Tensor>& parameters() const { return param_groups_.at(0).params(); }
   size_t size() const;          ///< how many tensors
   void state() const = delete;  // state_dict() has the state, with Python's names
 
@@ -127,8 +171,10 @@ class Optimizer {
   virtual retrograd::optim::Optimizer& impl() const;
   virtual void follow_groups() {}
 
-  std::shared_ptr<ParamGroups> groups_;
+  SharedParamGroups param_groups_;
   std::unique_ptr<OptimizerOptions> defaults_;
+  /// Of a user's optimizer, by Tensor::unsafeGetTensorImpl().
+  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> state_;
 
  private:
   OptimizerParamGroup completed(const OptimizerParamGroup& group) const;

@@ -92,11 +92,12 @@ class InputArchive {
   std::optional<Device> device_;
 };
 
-/// What has state_dict() and load_state_dict(), or points to it: a module's holder, a shared_ptr of a module.
+/// What points to something with save() and load(): a module's holder, a shared_ptr of a module. Those of the class that
+/// the pointer has are called, which a user's module may have instead of Module's.
 template <class T>
-concept PointsToState = requires(T& t, const retrograd::StateDict& state) {
-  { t->state_dict() } -> std::convertible_to<retrograd::StateDict>;
-  t->load_state_dict(state);
+concept PointsToSaved = requires(T& t, OutputArchive& output, InputArchive& input) {
+  t->save(output);
+  t->load(input);
 };
 
 OutputArchive& operator<<(OutputArchive& archive, const Tensor& tensor);
@@ -105,17 +106,17 @@ OutputArchive& operator<<(OutputArchive& archive, const std::vector<Tensor>& ten
 InputArchive& operator>>(InputArchive& archive, std::vector<Tensor>& tensors);
 OutputArchive& operator<<(OutputArchive& archive, const optim::Optimizer& optimizer);
 InputArchive& operator>>(InputArchive& archive, optim::Optimizer& optimizer);
-template <PointsToState T>
+template <PointsToSaved T>
 OutputArchive& operator<<(OutputArchive& archive, const T& value) {
-  archive.write(value->state_dict());
+  value->save(archive);
   return archive;
 }
-template <PointsToState T>
+template <PointsToSaved T>
 InputArchive& operator>>(InputArchive& archive, T& value) {
-  // load_state_dict copies into the memory that is there, so a module goes to the device first.
+  // load() copies into the memory that is there, so a module goes to the device first.
   if constexpr (requires { value->to(*archive.device()); })
     if (archive.device()) value->to(*archive.device());
-  value->load_state_dict(archive.state_dict());
+  value->load(archive);
   return archive;
 }
 

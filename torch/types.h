@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cpu/parallel.h"
+#include "engine/accessor.h"
 #include "engine/device.h"
 #include "engine/grad_mode.h"
 #include "engine/random.h"
@@ -24,13 +25,18 @@ using retrograd::DeviceType;
 using retrograd::Dim;
 using retrograd::Generator;
 using Layout = retrograd::TensorLayout;
+using retrograd::MemoryFormat;
 using retrograd::Scalar;
 using retrograd::ScalarType;
 using retrograd::Tensor;
 using retrograd::TensorOptions;
 using Dtype = ScalarType;
+using TensorBase = Tensor;
+template <class T, size_t N>
+using TensorAccessor = retrograd::TensorAccessor<T, static_cast<int>(N)>;
 using DeviceIndex = int8_t;
 using TensorList = ArrayRef<Tensor>;
+using std::make_optional;
 using std::nullopt;
 using std::nullopt_t;
 using std::optional;
@@ -54,10 +60,11 @@ using retrograd::kUInt8;
 inline constexpr Dtype kU8 = kUInt8, kI32 = kInt32, kI64 = kInt64, kF16 = kFloat16, kF32 = kFloat32,
                        kF64 = kFloat64;
 
-/// A dtype that does not exist.
+/// A dtype that does not exist: that of no tensor.
 struct NoDtype {
   template <class T>
   operator T() const = delete;  // there are kUInt8, kInt32, kInt64, and no complex numbers
+  friend constexpr bool operator==(ScalarType, const NoDtype&) { return false; }
 };
 inline constexpr NoDtype kChar, kInt8, kI8, kShort, kInt16, kI16, kUInt16, kUInt32, kUInt64, kComplexHalf,
     kComplexFloat, kComplexDouble, kQInt8, kQUInt8, kQInt32;
@@ -81,6 +88,8 @@ using retrograd::operator<<;
 // libtorch has a second type for dtypes, TypeMeta; here it is the same.
 inline ScalarType typeMetaToScalarType(ScalarType dtype) { return dtype; }
 inline ScalarType scalarTypeToTypeMeta(ScalarType dtype) { return dtype; }
+/// "Float", "Long".
+const char* toString(ScalarType dtype);
 inline size_t elementSize(ScalarType dtype) { return retrograd::element_size(dtype); }
 inline bool isFloatingType(ScalarType dtype) { return retrograd::is_floating(dtype); }
 inline bool isIntegralType(ScalarType dtype, bool include_bool) {

@@ -4,12 +4,27 @@
 // retrograd::Tensor.
 #pragma once
 
+// Programs use these without including them, since <torch/torch.h> does.
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+#include <numeric>
+#include <queue>
+#include <random>
+#include <set>
+#include <unordered_set>
+
 #include "retrograd/retrograd.h"
 #include "torch/absent.h"
 #include "torch/autograd.h"
 #include "torch/data.h"
+#include "torch/dispatch.h"
 #include "torch/factories.h"
 #include "torch/functions.h"
+#include "torch/irange.h"
 #include "torch/linalg.h"
 #include "torch/lr_scheduler.h"
 #include "torch/more_functions.h"

@@ -8,8 +8,6 @@
 #include "ops/copy.h"
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
-#include "ops/operators.h"
-#include "ops/reduce.h"
 #include "ops/unary.h"
 #include "ops/views.h"
 #include "tests/errors.h"
@@ -60,29 +58,6 @@ TEST_CASE("results are cast and broadcast into the tensor") {
   CHECK(values(i) == std::vector<double>{1, -1});
   i.fill_(7);
   CHECK(values(i) == std::vector<double>{7, 7});
-}
-
-TEST_CASE("an assignment to a temporary writes the values") {
-  const Tensor x = zeros({2, 3}, {kFloat64}), row = tensor({1, 2, 3}, {3}, {kFloat64});
-  x[0] = row;
-  x[1] = 4;
-  x[1][2] = 5.5;
-  x[1][0] += 1;
-  CHECK(x.to_vector() == std::vector<double>{1, 2, 3, 5, 4, 5.5});
-  x.t()[0] = ones({1});  // cast and broadcast
-  x[0] = x[1];
-  CHECK(x.to_vector() == std::vector<double>{1, 4, 5.5, 1, 4, 5.5});
-
-  const Tensor w = tensor({1, 2, 3}, {3}, {kFloat64}).requires_grad_();
-  const Tensor y = x * 1.0;
-  y[0] = w * w;
-  y[1] = 2;
-  sum(y * y).backward();
-  CHECK(w.grad().to_vector() == std::vector<double>{4, 32, 108});
-
-  const int line = __LINE__ + 1;
-  CHECK_THAT(error_of([&] { y[0] = ones({2}); }).what(),
-             Catch::Contains("inplace_test.cc:" + std::to_string(line)));
 }
 
 TEST_CASE("gradients of in-place ops") {

@@ -67,6 +67,25 @@ TEST_CASE("what would do nothing does not compile") {
   CHECK(x.is_same(y));
 }
 
+TEST_CASE("an assignment to a temporary writes through") {
+  const Tensor x = zeros({2, 3});
+  x[0] = ones({3});
+  x[1][2] = 5;
+  x.select(1, 0) = 2.5;
+  x[1][1] = x[0][1];
+  CHECK(x.to_vector() == std::vector<double>{2.5, 1, 1, 2.5, 1, 5});
+  x[1] = x[0] = 4;  // right to left
+  CHECK(x.to_vector() == std::vector<double>(6, 4));
+  const Tensor w = ones({2}).requires_grad_(), y = w * 1;
+  y[0] = w[1] * 3;  // part of the history
+  sum(y).backward();
+  CHECK(w.grad().to_vector() == std::vector<double>{0, 4});
+  x[tensor({0})] = 7;  // what an index tensor selects is a copy
+  CHECK(x[0][0].item<double>() == 4);
+  CHECK(category_of([&] { x[0] = ones({2}); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { w[0] = 1; }) == Category::leaf_inplace);
+}
+
 TEST_CASE("sizes are a range, and those of two calls belong together") {
   const Tensor x = zeros({2, 3, 4});
   CHECK(std::vector<int64_t>(x.sizes().begin(), x.sizes().end()) == IntArray{2, 3, 4});

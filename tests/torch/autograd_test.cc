@@ -120,6 +120,23 @@ TEST_CASE("backward and grad") {
   CHECK_FALSE(v.requires_grad());
 }
 
+TEST_CASE("a backward into given tensors") {
+  const auto x = torch::ones({2}, torch::requires_grad()), y = torch::ones({2}, torch::requires_grad());
+  const auto z = x * x, w = z * y;
+  w.backward(torch::ones({2}), /*retain_graph=*/true, /*create_graph=*/false, {x});
+  CHECK(x.grad().to_vector() == std::vector<double>{2, 2});
+  CHECK_FALSE(y.grad().defined());
+  torch::autograd::backward({w}, {torch::ones({2})}, {}, false, {y});
+  CHECK(y.grad().to_vector() == std::vector<double>{1, 1});
+  CHECK_THROWS_AS(w.backward(torch::ones({2}), {}, false, std::vector<torch::Tensor>{}), c10::Error);
+  const auto leaf = torch::autograd::make_variable(x, true);
+  CHECK(leaf.is_leaf());
+  CHECK(leaf.requires_grad());
+  CHECK_FALSE(torch::autograd::make_variable(x).requires_grad());
+  const std::string name = z.grad_fn()->name();
+  CHECK(name + "()" == "mul()");
+}
+
 TEST_CASE("functions that a user has written") {
   const auto x = torch::tensor({{1.0, 2.0}}, torch::requires_grad());
   const auto weight = torch::tensor({{3.0, 4.0}, {5.0, 6.0}}, torch::requires_grad());

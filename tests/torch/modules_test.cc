@@ -287,6 +287,30 @@ TEST_CASE("Modules print as in PyTorch") {
   CHECK(text.str().find("(1): ") != std::string::npos);
 }
 
+TEST_CASE("A layer computes with a tensor that is assigned to its weight") {
+  nn::Embedding table(5, 3);
+  nn::Linear out(nn::LinearOptions(3, 5).bias(false));
+  const torch::Tensor before = out->weight;
+  out->weight = table->weight;  // tied
+  CHECK(out->weight.is_same(table->weight));
+  out(table(torch::tensor({1}))).sum().backward();
+  CHECK(table->weight.grad().defined());
+  // As in libtorch, what is registered stays.
+  CHECK(out->parameters().size() == 1);
+  CHECK(out->parameters()[0].is_same(before));
+  CHECK_FALSE(before.grad().defined());
+  CHECK(out->state_dict().at("weight").data_ptr<float>() == before.data_ptr<float>());
+  out->weight = table->weight * 2;  // computed
+  CHECK(torch::allclose(out(torch::ones({1, 3})), (table->weight * 2).sum(1).unsqueeze(0)));
+  CHECK(out->parameters().size() == 1);
+}
+
+TEST_CASE("A Sequential is called with the class of its result") {
+  nn::Sequential net(nn::Linear(3, 4), nn::ReLU());
+  const auto x = torch::ones({2, 3});
+  CHECK(torch::equal(net->forward<torch::Tensor>(x), net->forward(x)));
+}
+
 TEST_CASE("A module that is replaced or unregistered") {
   Net net(3, 2);
   net->fc1 = net->replace_module("fc1", nn::Linear(3, 5));

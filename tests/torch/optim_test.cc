@@ -176,6 +176,50 @@ TEST_CASE("an optimizer as an interface, and one that a user has written") {
   CHECK(all[0]->param_groups()[0].options().get_lr() == 0.5);
 }
 
+TEST_CASE("a user's optimizer with a state for each parameter") {
+  struct Options : torch::optim::OptimizerCloneableOptions<Options> {
+    TORCH_ARG(double, momentum) = 0.5;
+  };
+  struct State : torch::optim::OptimizerCloneableParamState<State> {
+    TORCH_ARG(torch::Tensor, buffer);
+    TORCH_ARG(int64_t, step) = 0;
+  };
+  struct Momentum : torch::optim::Optimizer {
+    explicit Momentum(std::vector<torch::Tensor> params)
+        : Optimizer({torch::optim::OptimizerParamGroup(std::move(params))}, std::make_unique<Options>()) {}
+    torch::Tensor step(LossClosure = nullptr) override {
+      torch::NoGradGuard no_grad;
+      for (auto& group : param_groups_)
+        for (auto& p : group.params()) {
+          auto& kept = state_[p.unsafeGetTensorImpl()];
+          if (!kept) {
+            auto made = std::make_unique<State>();
+            made->buffer(torch::zeros_like(p));
+            kept = std::move(made);
+          }
+          auto& state = static_cast<State&>(*kept);
+          state.step(state.step() + 1);
+          state.buffer().mul_(static_cast<Options&>(group.options()).momentum()).add_(p.grad());
+          p.sub_(state.buffer());
+        }
+      return {};
+    }
+    const State& of(const torch::Tensor& p) {
+      return static_cast<const State&>(*state_.at(p.unsafeGetTensorImpl()));
+    }
+  };
+  const torch::Tensor x = parameter(8);
+  Momentum first_one({x});
+  Momentum optimizer = std::move(first_one);
+  give_gradient(x, 1);
+  optimizer.step(), optimizer.step();
+  CHECK(first(x) == 8 - 1 - 1.5);
+  CHECK(optimizer.of(x).step() == 2);
+  CHECK(first(optimizer.of(x).buffer()) == 1.5);
+  CHECK(optimizer.param_groups().size() == 1);
+  CHECK_THROWS_AS(optimizer.param_groups()[0].options().get_lr(), c10::Error);
+}
+
 TEST_CASE("StepLR as in libtorch, and a user's schedule") {
   const torch::Tensor x = parameter();
   torch::optim::SGD sgd({x}, 1.0);

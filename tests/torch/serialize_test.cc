@@ -73,6 +73,45 @@ TEST_CASE("modules and optimizers") {
   CHECK(b.state_dict().at("0.step").item<int64_t>() == 1);
 }
 
+struct StepsImpl : torch::nn::Module {
+  StepsImpl() { fc = register_module("fc", torch::nn::Linear(2, 3)); }
+  void save(torch::serialize::OutputArchive& archive) const {
+    Module::save(archive);
+    archive.write("steps", torch::IValue(steps));
+  }
+  void load(torch::serialize::InputArchive& archive) {
+    torch::IValue value;
+    archive.read("steps", value);
+    steps = value.toInt();
+    Module::load(archive);
+  }
+  torch::nn::Linear fc{nullptr};
+  int64_t steps = 0;
+};
+TORCH_MODULE(Steps);
+
+TEST_CASE("a module's own save() and load(), and a module within an archive") {
+  Steps from, to;
+  from->steps = 7;
+  std::stringstream file;
+  torch::save(from, file);
+  torch::load(to, file);
+  CHECK(to->steps == 7);
+  CHECK(torch::equal(to->fc->weight, from->fc->weight));
+
+  torch::serialize::OutputArchive all, model;
+  from->fc->save(model);
+  all.write("model", model);
+  std::stringstream nested;
+  all.save_to(nested);
+  torch::serialize::InputArchive read, part;
+  read.load_from(nested);
+  read.read("model", part);
+  torch::nn::Linear other(2, 3);
+  other->load(part);
+  CHECK(torch::equal(other->weight, from->fc->weight));
+}
+
 TEST_CASE("archives keep tensors, values and other archives by name") {
   torch::serialize::OutputArchive archive, inner;
   inner.write("weight", torch::ones({2}));

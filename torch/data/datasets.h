@@ -40,5 +40,10 @@ class ChunkDataset {
 };
 
 }  // namespace data::datasets
+
+namespace data {
+using datasets::BatchDataset;
+using datasets::Dataset;
+}  // namespace data
 }  // namespace torch
 #pragma GCC visibility pop
