@@ -12,11 +12,16 @@ Tensor repeat_interleave_of(Operand x, Operand repeats, std::optional<int64_t> d
   return repeat_interleave(x, repeats.tensor(), dim);
 }
 
+Tensor flip_of(Operand input, const IntArray& dims) { return flip(input, dims); }
+Tensor roll_of(Operand input, const IntArray& shifts, const IntArray& dims) {
+  return roll(input, shifts, dims);
+}
+
 constexpr Binding kBindings[] = {
     {"cat", call<cat>},
     {"stack", call<stack>},
-    {"flip", call<flip>},
-    {"roll", call<roll>},
+    {"flip", call<flip_of>},
+    {"roll", call<roll_of>},
     {"repeat", call<repeat>},
     {"tile", call<tile>},
     {"repeat_interleave", call<repeat_interleave_of>},
