@@ -6,6 +6,7 @@
 //
 //   OptimizerOptions      the options of a group: those of an update rule (Rule::Options), which RuleOptions keeps
 //   OptimizerParamGroup   tensors and their options
+//   OptimizerParamState   what an optimizer that a user writes keeps for a parameter
 //   Optimizer             groups, defaults, step(); the base of optimizers that users write
 //   OptimizerOf<Options>  an optimizer of an update rule. It owns a RuleOptimizer of the library, which reads these
 //                         groups where they are: what a program changes holds in the next step, recorded ones too
