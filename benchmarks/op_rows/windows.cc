@@ -8,7 +8,7 @@ namespace {
 double products(double results, double taps) { return 2 * results * taps; }
 
 rg::Tensor resize(In t, std::string_view mode) {
-  return rg::interpolate(t[0], {.scale_factor = 2.0, .mode = mode});
+  return rg::interpolate(t[0], {.scale_factor = 2.0, .mode = std::string(mode)});
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ T Arguments::get() {
     for (const int64_t i : ints()) list.push_back(i);
     return rg::AdaptiveSize(list);
   } else if constexpr (std::is_same_v<T, rg::InterpolateOptions>) {
-    rg::InterpolateOptions options{.mode = word()};
+    rg::InterpolateOptions options{.mode = std::string(word())};
     if (random.chance(0.6))
       options.size = get<int64_t>();
     else

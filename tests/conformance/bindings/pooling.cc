@@ -42,7 +42,7 @@ Tensor interpolate_of(Operand x, const Json& size, const Json& scale_factor, std
                       std::optional<bool> align_corners) {
   return interpolate(x, {.size = per_dim<int64_t, int64_t>(size),
                          .scale_factor = per_dim<double, double>(scale_factor),
-                         .mode = mode,
+                         .mode = std::string(mode),
                          .align_corners = align_corners});
 }
 

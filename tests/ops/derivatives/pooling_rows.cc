@@ -111,16 +111,17 @@ void add_interpolation(Rows& rows, const std::string& name, const rg::Interpolat
 }
 
 void add_interpolations(Rows& rows) {
-  const std::vector<Tensors> grids[3] = {{{real({1, 2, 3})}, {transposed({2, 1, 3})}, {real({1, 1, 1})}, {real({0, 1, 3})}},
-                                         {{real({1, 1, 3, 2})}, {transposed({1, 2, 3, 3})}},
-                                         {{real({1, 1, 3, 1, 2})}}};
+  const std::vector<Tensors> grids[3] = {
+      {{real({1, 2, 3})}, {transposed({2, 1, 3})}, {real({1, 1, 1})}, {real({0, 1, 3})}},
+      {{real({1, 1, 3, 2})}, {transposed({1, 2, 3, 3})}},
+      {{real({1, 1, 3, 1, 2})}}};
   for (size_t dims = 1; dims <= 3; ++dims) {
     const std::string in = " in " + std::to_string(dims) + "d";
     for (const std::string_view mode : {"nearest", "nearest-exact", "area"})
-      add_interpolation(rows, std::string(mode) + in, {.mode = mode}, grids[dims - 1]);
+      add_interpolation(rows, std::string(mode) + in, {.mode = std::string(mode)}, grids[dims - 1]);
     for (const bool align : {false, true})
       add_interpolation(rows, std::string(linear_mode(dims)) + (align ? ", corners aligned" : ""),
-                        {.mode = linear_mode(dims), .align_corners = align}, grids[dims - 1]);
+                        {.mode = std::string(linear_mode(dims)), .align_corners = align}, grids[dims - 1]);
   }
   for (const bool align : {false, true})
     for (const std::string_view mode : {"bilinear", "bicubic", "lanczos"})
@@ -129,7 +130,7 @@ void add_interpolations(Rows& rows) {
         if (align && mode == "lanczos") continue;       // likewise
         add_interpolation(
             rows, std::string(mode) + (align ? ", corners aligned" : "") + (antialias ? ", antialiased" : ""),
-            {.mode = mode, .align_corners = align, .antialias = antialias}, grids[1]);
+            {.mode = std::string(mode), .align_corners = align, .antialias = antialias}, grids[1]);
       }
 }
 
