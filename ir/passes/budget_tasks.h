@@ -8,10 +8,10 @@
 // outside may reach runs again only before the next effect (ir/passes/memory_classes.h), and one that reads memory to
 // which a value is written only up to the node that makes the value. Updates of an optimizer and host code run once.
 //
-// A graph may run in two parts (ir::Boundary). Then a plan keeps each task in its part: copies that come behind the last
-// task of the first part belong to the second. Outputs of the first part exist at the boundary, and what they hold is
-// not made again behind it. The second part looks at memory of the first through views of its own, so what passes the
-// boundary is what nodes make that are no views.
+// A graph may run in two parts (ir::Boundary). Then a plan keeps each task in its part: copies that come behind the
+// last task of the first part belong to the second. Outputs of the first part exist at the boundary, and what they hold
+// is not made again behind it. The second part looks at memory of the first through views of its own, so what passes
+// the boundary is what nodes make that are no views.
 //
 // Limits: at the sizes given. A problem is exact but for `contiguous`, of which it is an upper bound.
 #pragma once

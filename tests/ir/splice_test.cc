@@ -1,5 +1,5 @@
-// Appending the nodes of one graph to another, and cutting one in two (ir/splice.h): text to text. Not tested here: computed values
-// (tests/tracer/compile_ahead_test.cc).
+// Appending the nodes of one graph to another, and cutting one in two (ir/splice.h): text to text. Not tested here:
+// computed values (tests/tracer/compile_ahead_test.cc).
 #include "ir/splice.h"
 
 #include <catch2/catch.hpp>

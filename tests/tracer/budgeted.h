@@ -1,5 +1,5 @@
-// Shared by the tests of memory budgets: networks, and trainings of them as a compiled step, or by a compiled function and
-// its backward.
+// Shared by the tests of memory budgets: networks, and trainings of them as a compiled step, or by a compiled function
+// and its backward.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Memory budgets of compiled steps, and of compiled functions with their backwards: what a run adds is what was planned, to
-// the byte, and never more than the budget; the bits are those without a budget; peaks and costs are monotone in the
-// budget. What only functions have is in function_budget_test.cc. With "[.figures]" a table.
+// Memory budgets of compiled steps, and of compiled functions with their backwards: what a run adds is what was
+// planned, to the byte, and never more than the budget; the bits are those without a budget; peaks and costs are
+// monotone in the budget. What only functions have is in function_budget_test.cc. With "[.figures]" a table.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdio>

@@ -10,8 +10,8 @@
 // A backward graph is recorded for each set of results that have a gradient; the first, for all of them, decides what
 // is saved. An error while recording a backward is thrown when the backward runs.
 // Values that are cheap to recompute from memory kept anyway are not saved (ir/passes/recompute_saved.h), unless that
-// raises the peak. With a memory budget, joint_plan.cc decides what is saved and recomputed; backwards for other results
-// have no plan then, but are replayed with the forward.
+// raises the peak. With a memory budget, joint_plan.cc decides what is saved and recomputed; backwards for other
+// results have no plan then, but are replayed with the forward.
 // Start reading at RecordedTape::record_backwards(), then FunctionBackwards::find().
 #pragma once
 

@@ -26,8 +26,8 @@ struct BudgetRequest {
   int64_t held = 0;                           // bytes that a run holds besides, from its begin to its end
 };
 
-/// Makes the plans of the fitted graph. `room`: the bytes up to the budget that the graph leaves. Returns the bytes that
-/// a run adds.
+/// Makes the plans of the fitted graph. `room`: the bytes up to the budget that the graph leaves. Returns the bytes
+/// that a run adds.
 using MakePlans = std::function<int64_t(ir::Graph fitted, const std::optional<ir::Boundary>&, int64_t room)>;
 
 /// Error(bad_argument) if no plan is within the budget.

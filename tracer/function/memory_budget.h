@@ -1,6 +1,6 @@
-// MemoryBudget: the most bytes that a run of a recorded step, or a call of a recorded function with the backward directly
-// after it, may add to what is live when it begins. Values are computed again where that is needed, with the same bits
-// (docs/memory_budget.md).
+// MemoryBudget: the most bytes that a run of a recorded step, or a call of a recorded function with the backward
+// directly after it, may add to what is live when it begins. Values are computed again where that is needed, with the
+// same bits (docs/memory_budget.md).
 //
 //   auto step = rg::compile_step(f, {.budget = rg::MemoryBudget::fraction(0.35)});
 //   step(x, y);
