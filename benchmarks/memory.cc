@@ -2,7 +2,8 @@
 // usage: memory [MODEL] [--mode M] [--pair P] [--recompute R] [--layers N] [--dim N] [--heads N] [--hidden N]
 // [--length N] [--batch N] [--threads N] [--steps N] [--budgets LIST]
 //
-// With --budgets, parts of the eager peak as 1,0.5,0.2: a line for each (memory_budgets.h). MODEL is for these alone.
+// With --budgets, parts of the eager peak as 1,0.5,0.2: a line for each (memory_budgets.h), in mode step unless it is
+// compile. MODEL is for these alone.
 // Otherwise one JSON line:
 //   peak_kb   the most tensor data alive during a step, above what is alive before it (parameters and their gradients)
 //   step_ms   median step
@@ -124,18 +125,18 @@ std::pair<rg::Tensor, rg::Tensor> batch_of(const Sizes& s) {
           rg::randint(0, s.vocabulary, {s.batch, s.length}, rg::kInt64)};
 }
 
-void run_budgets(const std::string& name, const Sizes& s, BatchSize size, const std::vector<double>& budgets,
-                 int steps) {
+void run_budgets(const std::string& name, const std::string& mode, const Sizes& s, BatchSize size,
+                 const std::vector<double>& budgets, int steps) {
   rg::manual_seed(0);
   if (name != "llama") {
     const std::unique_ptr<Model> model = make_model(name, size);
     return measure_budgets(
-        name, model->parameters(), [&] { return model->loss(); }, budgets, steps);
+        name, mode, model->parameters(), [&] { return model->loss(); }, budgets, steps);
   }
   const Llama model(s);
   const auto [tokens, next] = batch_of(s);
   measure_budgets(
-      name, model.parameters(), [&] { return model.loss(tokens, next, "none"); }, budgets, steps);
+      name, mode, model.parameters(), [&] { return model.loss(tokens, next, "none"); }, budgets, steps);
 }
 
 void measure(const Sizes& s, const std::string& mode, const std::string& pair, const std::string& recompute,
@@ -200,6 +201,7 @@ int main(int argc, char** argv) {
     if (budgets.empty())
       bench::measure(sizes, mode, pair, recompute, steps);
     else
-      bench::run_budgets(model, sizes, {app.count("--batch") ? sizes.batch : 0, block}, budgets, steps);
+      bench::run_budgets(model, mode == "compile" ? mode : "step", sizes,
+                         {app.count("--batch") ? sizes.batch : 0, block}, budgets, steps);
   });
 }

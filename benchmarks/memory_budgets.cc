@@ -36,16 +36,10 @@ struct Figures {
   int64_t measured = 0;
 };
 
-Figures measure(const std::function<rg::Tensor()>& loss, rg::MemoryBudget budget, int steps) {
-  const auto step = rg::compile_step(
-      [&] {
-        const rg::Tensor l = loss();
-        l.backward();
-        return l.detach();
-      },
-      {.budget = budget});
+// `step`: of a training, with `compiled` in it.
+Figures measure(const std::function<void()>& step, const rg::FunctionCache& compiled, int steps) {
   for (int i = 0; i < 2; ++i) step();
-  Figures found{step.memory(), 0, resident_mb([&] { step(); })};
+  Figures found{compiled.memory(), 0, resident_mb(step)};
   std::vector<double> times;
   for (int i = 0; i < steps; ++i) {
     const int64_t before = rg::memory::stats().live_bytes;
@@ -60,11 +54,27 @@ Figures measure(const std::function<rg::Tensor()>& loss, rg::MemoryBudget budget
   return found;
 }
 
-void print(const std::string& model, const Figures& f, bool is_least) {
+Figures measure(const std::string& mode, const std::function<rg::Tensor()>& loss, rg::MemoryBudget budget,
+                int steps) {
+  if (mode == "compile") {
+    const auto f = rg::compile(loss, {.budget = budget});
+    return measure([&] { f().backward(); }, f, steps);
+  }
+  const auto step = rg::compile_step(
+      [&] {
+        const rg::Tensor l = loss();
+        l.backward();
+        return l.detach();
+      },
+      {.budget = budget});
+  return measure([&] { step(); }, step, steps);
+}
+
+void print(const std::string& model, const std::string& mode, const Figures& f, bool is_least) {
   Line()
       .text("bench", "memory")
       .text("model", model)
-      .text("mode", "step")
+      .text("mode", mode)
       .number("budget", static_cast<double>(f.plan.budget_bytes) / static_cast<double>(f.plan.eager_bytes), 3)
       .count("budget_bytes", f.plan.budget_bytes)
       .count("planned_peak", f.plan.planned_bytes)
@@ -80,16 +90,16 @@ void print(const std::string& model, const Figures& f, bool is_least) {
 
 }  // namespace
 
-void measure_budgets(const std::string& model, const rg::Tensors& parameters,
+void measure_budgets(const std::string& model, const std::string& mode, const rg::Tensors& parameters,
                      const std::function<rg::Tensor()>& loss, const std::vector<double>& budgets, int steps) {
   for (const rg::Tensor& p : parameters) p.set_grad(rg::zeros_like(p));
-  const rg::MemoryReport all = measure(loss, rg::MemoryBudget::fraction(1), 1).plan;
+  const rg::MemoryReport all = measure(mode, loss, rg::MemoryBudget::fraction(1), 1).plan;
   for (double budget : budgets) {
     const bool is_least =
         budget * static_cast<double>(all.eager_bytes) < static_cast<double>(all.pareto.back().bytes);
     const rg::MemoryBudget asked =
         is_least ? rg::MemoryBudget::bytes(all.pareto.back().bytes) : rg::MemoryBudget::fraction(budget);
-    print(model, measure(loss, asked, steps), is_least);
+    print(model, mode, measure(mode, loss, asked, steps), is_least);
   }
 }
 

@@ -1,4 +1,4 @@
-// Training steps with memory budgets: a JSON line for each.
+// Training steps with memory budgets, as a compiled step or as a compiled loss and its backward: a JSON line for each.
 //
 //   budget             the part of the eager peak that was asked for; of the least plan, what it is of it
 //   budget_bytes       the same in bytes
@@ -19,8 +19,9 @@
 
 namespace bench {
 
-/// `loss`: of one batch. Each step also runs its backward; gradients of `parameters` are there before.
-void measure_budgets(const std::string& model, const retrograd::Tensors& parameters,
+/// `mode`: step or compile. `loss`: of one batch. Each step also runs its backward; gradients of `parameters` are there
+/// before.
+void measure_budgets(const std::string& model, const std::string& mode, const retrograd::Tensors& parameters,
                      const std::function<retrograd::Tensor()>& loss, const std::vector<double>& budgets,
                      int steps);
 

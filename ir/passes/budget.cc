@@ -27,14 +27,15 @@ std::vector<BudgetFit::Again> made_again(const Graph& graph, const BudgetTasks& 
 }  // namespace
 
 BudgetFit fit_budget(Graph& graph, const PassInput& input, int64_t bytes, const NodeCost& cost,
-                     const budget::Solver& solver) {
+                     const budget::Solver& solver, const std::optional<Boundary>& boundary) {
   BudgetFit fit;
+  fit.boundary = boundary;
   if (graph.nodes().empty()) {
     fit.curve.push_back({0, 0});
     fit.fits = true;
     return fit;
   }
-  const BudgetTasks tasks = budget_tasks(graph, input, cost);
+  const BudgetTasks tasks = budget_tasks(graph, input, cost, boundary);
   const budget::Curve curve = solver.curve(tasks.problem);
   double all = 0;
   for (const budget::Task& task : tasks.problem.tasks) all += task.cost;
@@ -48,9 +49,9 @@ BudgetFit fit_budget(Graph& graph, const PassInput& input, int64_t bytes, const 
   const Node& at_peak = graph.nodes()[tasks.nodes[static_cast<size_t>(task_at_peak)].numbers.back()];
   fit.op_at_peak = at_peak.op->name;
   fit.where_at_peak = at_peak.where;
-  if (fit.fits && fit.chosen > 0) {
+  if (fit.fits && (fit.chosen > 0 || boundary)) {
     fit.again = made_again(graph, tasks, plan.runs);
-    with_runs(graph, tasks, plan.runs);
+    fit.boundary = with_runs(graph, tasks, plan.runs);
   }
   return fit;
 }

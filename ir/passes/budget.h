@@ -35,12 +35,13 @@ struct BudgetFit {
   int64_t lower_bound = 0;      // no plan can hold less
   std::string_view op_at_peak;  // of the chosen plan
   SourceLocation where_at_peak = {};
+  std::optional<Boundary> boundary;  // of the fitted graph, if it runs in two parts
 
   const BudgetPoint& point() const { return curve[chosen]; }
 };
 
-/// `input`: with an executor, sizes, and writes.
+/// `input`: with an executor, sizes, and writes. `boundary`: of a graph that runs in two parts.
 BudgetFit fit_budget(Graph& graph, const PassInput& input, int64_t bytes, const NodeCost& cost,
-                     const budget::Solver& solver = budget::kSolvers[0]);
+                     const budget::Solver& solver, const std::optional<Boundary>& boundary = {});
 
 }  // namespace retrograd::ir

@@ -23,7 +23,8 @@ class PlanWriter {
         seen_(producer_.size(), -1),
         has_run_(tasks.nodes.size()) {}
 
-  Remap write(std::span<const budget::Run> runs) {
+  std::optional<Boundary> write(std::span<const budget::Run> runs) {
+    if (tasks_.boundary && tasks_.first_tasks == 0) end_first_part();
     for (const budget::Run& run : runs) {
       const BudgetTasks::Nodes& nodes = tasks_.nodes[at(run.task)];
       const std::vector<uint32_t> numbers = has_run_[at(run.task)] ? nodes_for(nodes, run) : nodes.numbers;
@@ -34,17 +35,36 @@ class PlanWriter {
       else
         for (uint32_t n : numbers) rewriter_.keep(n);
       note_group(nodes.is_group ? numbers.size() : 0);
-      has_run_[at(run.task)] = true;
       for (size_t i = 0; i < nodes.results.size(); ++i) made_[at(block(nodes.results[i]))] += run.makes(i);
+      if (!has_run_[at(run.task)] && run.task + 1 == tasks_.first_tasks) end_first_part();
+      has_run_[at(run.task)] = true;
     }
-    for (ValueId v : graph_.outputs()) look(v);
-    Remap remap = rewriter_.finish();
-    group_.resize(graph_.nodes().size(), -1);
-    for (size_t n = 0; n < group_.size(); ++n) graph_.set_group(n, group_[n]);
-    return remap;
+    finish();
+    return boundary_;
   }
 
  private:
+  // Its outputs exist. What follows looks through views of its own.
+  void end_first_part() {
+    boundary_ = tasks_.boundary;
+    for (ValueId v : std::span(graph_.outputs()).first(boundary_->outputs)) {
+      look(v);
+      first_outputs_.push_back(rewriter_.now(v));
+    }
+    boundary_->nodes = rewriter_.nodes().size();
+    std::ranges::fill(seen_, -1);
+  }
+
+  void finish() {
+    for (ValueId v : std::span(graph_.outputs()).subspan(first_outputs_.size())) look(v);
+    rewriter_.finish();
+    std::vector<ValueId> outputs = graph_.outputs();
+    std::ranges::copy(first_outputs_, outputs.begin());
+    graph_.set_outputs(std::move(outputs));
+    group_.resize(graph_.nodes().size(), -1);
+    for (size_t n = 0; n < group_.size(); ++n) graph_.set_group(n, group_[n]);
+  }
+
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
   int32_t block(ValueId v) const { return tasks_.block_of[at(v)]; }
   bool is_view(ValueId v) const { return producer_[at(v)] >= 0 && tasks_.task_of[at(producer_[at(v)])] < 0; }
@@ -123,14 +143,16 @@ class PlanWriter {
   std::vector<int32_t> made_;  // of each block: how often it has been made
   std::vector<int32_t>
       seen_;  // of each view: the number of times that its memory had been made; -1: it is not there
-  std::vector<bool> has_run_;   // of each task
-  std::vector<int32_t> group_;  // of each new node so far; those that are missing are in none
+  std::vector<bool> has_run_;  // of each task
+  std::optional<Boundary> boundary_;
+  std::vector<ValueId> first_outputs_;  // new values
+  std::vector<int32_t> group_;          // of each new node so far; those that are missing are in none
   int32_t groups_ = 0;
 };
 
 }  // namespace
 
-Remap with_runs(Graph& graph, const BudgetTasks& tasks, std::span<const budget::Run> runs) {
+std::optional<Boundary> with_runs(Graph& graph, const BudgetTasks& tasks, std::span<const budget::Run> runs) {
   return PlanWriter(graph, tasks).write(runs);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "ir/passes/node_copies.h"
 #include "ir/passes/reorder.h"
@@ -17,7 +18,8 @@ bool follows(const Node& node) { return node.op->is(Trait::pure) && !makes_memor
 
 class TaskFinder {
  public:
-  TaskFinder(const Graph& graph, const PassInput& input, const NodeCost& cost)
+  TaskFinder(const Graph& graph, const PassInput& input, const NodeCost& cost,
+             const std::optional<Boundary>& boundary)
       : graph_(graph),
         input_(input),
         cost_(cost),
@@ -27,13 +29,16 @@ class TaskFinder {
                                  .writes = input.writes,
                                  .given = input.given,
                                  .groups = &groups_,
-                                 .in_place = false})) {}
+                                 .in_place = false})) {
+    found_.boundary = boundary;
+  }
 
   BudgetTasks run() {
     found_.task_of.assign(graph_.nodes().size(), -1);
     found_.block_of.assign(at(graph_.value_count()), -1);
     const Units units(graph_);
     for (size_t u = 0; u < units.size(); ++u) add_unit(units, static_cast<int32_t>(u));
+    if (found_.boundary) found_.first_tasks = tasks_below(found_.boundary->nodes);
     find_ends();
     for (size_t t = 0; t < found_.nodes.size(); ++t) {
       find_overlays(t);
@@ -66,6 +71,11 @@ class TaskFinder {
     std::vector<ValueId> results;
     for (int r = 0; r < one.results; ++r) results.push_back(one.first_result + r);
     add_task({&number, 1}, operands, results, groups_.kernel_scratch_bytes(number), false);
+  }
+
+  int32_t tasks_below(size_t number) const {
+    const auto is_below = [&](const BudgetTasks::Nodes& nodes) { return nodes.numbers[0] < number; };
+    return static_cast<int32_t>(std::ranges::partition_point(found_.nodes, is_below) - found_.nodes.begin());
   }
 
   // The result counts with the block of the operand, as does a copy that it may be.
@@ -146,8 +156,11 @@ class TaskFinder {
     const BudgetTasks::Nodes& nodes = found_.nodes[number];
     int32_t until = static_cast<int32_t>(found_.nodes.size());
     if (nodes.results.size() > Task::kMostResults) return Task::kNever;
-    for (ValueId v : nodes.results)
+    for (ValueId v : nodes.results) {
       if (!classes_.is_private(v)) return Task::kNever;
+      if (std::cmp_less(number, found_.first_tasks) && problem().blocks[at(block(v))].to_end)
+        until = found_.first_tasks - 1;
+    }
     for (uint32_t n : nodes.numbers) {
       const OpInfo& op = *node(n).op;
       if (!op.is(Trait::pure) || op.is(Trait::updates) || op.run_on_host) return Task::kNever;
@@ -197,8 +210,9 @@ class TaskFinder {
 
 }  // namespace
 
-BudgetTasks budget_tasks(const Graph& graph, const PassInput& input, const NodeCost& cost) {
-  return TaskFinder(graph, input, cost).run();
+BudgetTasks budget_tasks(const Graph& graph, const PassInput& input, const NodeCost& cost,
+                         const std::optional<Boundary>& boundary) {
+  return TaskFinder(graph, input, cost, boundary).run();
 }
 
 }  // namespace retrograd::ir

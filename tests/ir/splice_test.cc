@@ -1,5 +1,5 @@
-// Appending the nodes of one graph to another (ir/splice.h): text to text. Not tested here: computed values
-// (tests/tracer/compile_ahead_test.cc).
+// Appending the nodes of one graph to another, and cutting one in two (ir/splice.h): text to text. Not tested here:
+// computed values (tests/tracer/compile_ahead_test.cc).
 #include "ir/splice.h"
 
 #include <catch2/catch.hpp>
@@ -59,4 +59,38 @@ TEST_CASE("graphs with symbols, with effects and of more than values are not tak
   CHECK_FALSE(ir::can_be_spliced(
       parse("graph @h(%0: f32[2], $1: hook) {\n  %1 = hook $1, %0 : f32[2]\n  return %1\n}\n")));
   CHECK_FALSE(ir::can_be_spliced(parse("graph @h(%0: f32[2], @1: leaf f32[2]) {\n  return %0\n}\n")));
+}
+
+TEST_CASE("inputs without a value, and handles, become inputs; groups get new numbers") {
+  ir::Graph to =
+      parse("graph @g(%0: f32[2]) {\n  %1 = exp %0 : f32[2]\n  %2 = neg %1 : f32[2]\n  return %2\n}\n");
+  for (size_t n : {0, 1}) to.set_group(n, 0);
+  ir::Graph what = parse(
+      "graph @h(%0: f32[2], %1: f32[2], $2: hook) {\n  %2 = mul %0, %1 : f32[2]\n  %3 = sin %2 : f32[2]\n"
+      "  %4 = hook $2, %3 : f32[2]\n  return %4\n}\n");
+  for (size_t n : {0, 1}) what.set_group(n, 0);
+  const std::vector<ir::ValueId> inputs{2, ir::kNoValue, ir::kNoValue};
+  to.set_outputs(ir::splice(to, what, inputs));
+  ir::verify(to);
+  CHECK(to.print() ==
+        "graph @g(%0: f32[2], %1: f32[2], $2: hook) {\n  group {\n    %2 = exp %0 : f32[2]\n"
+        "    %3 = neg %2 : f32[2]\n  }\n  group {\n    %4 = mul %3, %1 : f32[2]\n    %5 = sin %4 : f32[2]\n  "
+        "}\n"
+        "  %6 = hook $2, %5 : f32[2]\n  return %6\n}\n");
+}
+
+TEST_CASE("the second part of a graph reads the first through inputs, each value once") {
+  const ir::Graph graph = parse(
+      "graph @g(%0: f32[2], %1: f32[2]) {\n  %2 = exp %0 : f32[2]\n  %3 = neg %2 : f32[2]\n"
+      "  %4 = mul %2, %1 : f32[2]\n  %5 = mul %4, %2 : f32[2]\n  %6 = mul %5, %0 : f32[2]\n  return %3, %6, "
+      "%3\n}\n");
+  const ir::Cut cut = ir::cut(graph, {.inputs = 1, .nodes = 2, .outputs = 1});
+  ir::verify(cut.first);
+  ir::verify(cut.second);
+  CHECK(cut.first.print() ==
+        "graph @backward(%0: f32[2]) {\n  %1 = exp %0 : f32[2]\n  %2 = neg %1 : f32[2]\n  return %2\n}\n");
+  CHECK(cut.passed == std::vector<ir::ValueId>{1, 0, 2});
+  CHECK(cut.second.print() ==
+        "graph @backward(%0: f32[2], %1: f32[2], %2: f32[2], %3: f32[2]) {\n  %4 = mul %1, %0 : f32[2]\n"
+        "  %5 = mul %4, %1 : f32[2]\n  %6 = mul %5, %2 : f32[2]\n  return %6, %3\n}\n");
 }

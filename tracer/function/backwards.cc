@@ -180,7 +180,8 @@ FunctionBackwards::FunctionBackwards(const RecordedFunction& forward, const Reco
       tape_(tape),
       results_(results),
       values_(values.begin(), values.end()),
-      all_(std::move(first)) {
+      all_(std::move(first)),
+      saved_(forward.saved) {
   for (const auto& [arrivals, backward] : all_) note_users(*backward);
 }
 
@@ -216,12 +217,17 @@ FunctionBackward& FunctionBackwards::find(const Record& record, std::span<Tensor
   if (is_new) {
     auto made = tape_.record_backward(results_, arrivals, values_);
     note_users(*made);
-    plan(*made);
+    if (is_fitted_)
+      made->inputs = made->recorded.inputs;
+    else
+      plan(*made);
     backward = std::move(made);
   }
   if (backward->error) throw Error(*backward->error);
   lock.unlock();
-  if (is_new) logging::captured(backward->planned, "other results of this function have a gradient");
+  if (is_new)
+    logging::captured(is_fitted_ ? backward->recorded.graph : backward->planned,
+                      "other results of this function have a gradient");
   return *backward;
 }
 
@@ -235,7 +241,7 @@ const FunctionBackward* FunctionBackwards::of_all() const {
 
 void FunctionBackwards::plan_first() {
   for (auto& [arrivals, backward] : all_)
-    if (!backward->error) plan(*backward);
+    if (!backward->error && !backward->plan) plan(*backward);
 }
 
 namespace {
@@ -266,9 +272,12 @@ std::vector<KeptValue> inputs_of_user_code(const ir::Graph& graph) {
 }  // namespace
 
 void FunctionBackwards::plan(FunctionBackward& backward) const {
-  if (backward.planned.nodes().empty())
-    backward.planned = optimised(with_recompute(backward.recorded, forward_.graph, recompute_), {},
-                                 given_inputs(backward.recorded));
+  if (!is_fitted_) {
+    backward.inputs = backward.recorded.inputs;
+    if (backward.planned.nodes().empty())
+      backward.planned = optimised(with_recompute(backward.recorded, forward_.graph, recompute_), {},
+                                   given_inputs(backward.recorded));
+  }
   const std::vector<KeptValue> kept = inputs_of_user_code(backward.planned);
   backward.plan = plan_of(backward.planned, backward.numbers, {}, {}, {}, nullptr, kept);
 }
@@ -334,6 +343,17 @@ bool FunctionBackwards::adopt(const OptimisedFunction& shared, std::span<const N
   return true;
 }
 
+void FunctionBackwards::fit(ir::Graph planned, std::vector<RecordedFunction::Input> inputs,
+                            std::vector<RecordedFunction::Saved> saved) {
+  is_fitted_ = true;
+  saved_ = std::move(saved);
+  FunctionBackward& backward = *all_.begin()->second;
+  backward.plan.reset();
+  backward.planned = std::move(planned);
+  backward.inputs = std::move(inputs);
+  plan(backward);
+}
+
 void FunctionBackwards::note_recompute() {
   for (size_t i = 0; i < users_.size(); ++i)
     for (const Record* user : std::unordered_set(users_[i])) note_user(i, user);
@@ -360,7 +380,7 @@ std::vector<bool> FunctionBackwards::unused(const std::unordered_set<const Recor
 
 bool FunctionBackwards::has_all(const Record& record, const Tensors& values) const {
   for (size_t i = 0; i < std::min(values.size(), users_.size()); ++i)
-    if (!values[i].defined() && users_[i].contains(&record)) return false;
+    if (saved_[i].output >= 0 && !values[i].defined() && users_[i].contains(&record)) return false;
   return true;
 }
 

@@ -10,7 +10,8 @@
 // A backward graph is recorded for each set of results that have a gradient; the first, for all of them, decides what
 // is saved. An error while recording a backward is thrown when the backward runs.
 // Values that are cheap to recompute from memory kept anyway are not saved (ir/passes/recompute_saved.h), unless that
-// raises the peak.
+// raises the peak. With a memory budget, joint_plan.cc decides what is saved and recomputed; backwards for other
+// results have no plan then, but are replayed with the forward.
 // Start reading at RecordedTape::record_backwards(), then FunctionBackwards::find().
 #pragma once
 
@@ -30,8 +31,9 @@ namespace retrograd::inline v0 {
 struct FunctionBackward {
   RecordedFunction recorded;
   ir::Graph planned;
+  std::vector<RecordedFunction::Input> inputs;  // of `planned`
   std::vector<Number> numbers;
-  std::unique_ptr<Plan> plan;
+  std::unique_ptr<Plan> plan;  // null: the recorded graphs of forward and backward are replayed
   std::optional<Error> error;
 
   /// Whether its gradients depend on values of the forward.
@@ -102,6 +104,9 @@ class FunctionBackwards {
   /// Instead of it: takes the backward for all results from `shared`. False if that does not serve these sizes, or has
   /// a higher peak than the recorded one.
   bool adopt(const OptimisedFunction& shared, std::span<const Number> values);
+  /// Or with a memory budget: the backward for all results is `planned`, and runs save these values for it.
+  void fit(ir::Graph planned, std::vector<RecordedFunction::Input> inputs,
+           std::vector<RecordedFunction::Saved> saved);
 
   /// The backward for these cotangents; recorded now if needed. Rethrows the error of its recording.
   FunctionBackward& find(const Record& record, std::span<TensorImpl* const> cotangents);
@@ -111,6 +116,8 @@ class FunctionBackwards {
   const FunctionBackward& first() const { return *all_.begin()->second; }
 
   const ir::Recompute& recompute() const { return recompute_; }
+  /// What runs save, by number: first the saved values of the recording.
+  const std::vector<RecordedFunction::Saved>& saved() const { return saved_; }
   /// The values that only records in `released` use. Requires the mutex.
   std::vector<bool> unused(const std::unordered_set<const Record*>& released, size_t values) const;
   /// Whether all values that the rule of a record uses are defined. Requires the mutex.
@@ -134,6 +141,8 @@ class FunctionBackwards {
   mutable std::mutex mutex_;
   RecordedBackwards all_;
   ir::Recompute recompute_;
+  std::vector<RecordedFunction::Saved> saved_;
+  bool is_fitted_ = false;  // to a memory budget
   // Of each saved value: the records whose rules use it.
   std::vector<std::unordered_set<const Record*>> users_;
 };

@@ -1,7 +1,6 @@
-// The plan of a step with a memory budget (tracer/function/memory_budget.h): the graph after the passes is fitted to
-// the budget (ir/passes/budget.h), and the plan of it is checked with the forecast of a run, which is exact. Where the
-// plan needs more than the graph does, because of layouts that only the plan knows, the graph is fitted to so much
-// less.
+// See tracer/function/budgeted_plan.h.
+#include "tracer/function/budgeted_plan.h"
+
 #include <algorithm>
 #include <chrono>
 
@@ -10,7 +9,6 @@
 #include "ir/passes/budget.h"
 #include "tracer/function/sized_function.h"
 #include "tracer/observe/work.h"
-#include "tracer/plan/forecast.h"
 
 namespace retrograd::inline v0 {
 namespace {
@@ -30,63 +28,81 @@ double cost_of(const ir::Graph& graph, const ir::Node& node) {
   return std::max(work.bytes, work.flops / kFlopsPerByte) + kLaunchBytes;
 }
 
-// The most bytes that a run of the plan adds.
-int64_t added_bytes(const Plan& plan, const std::vector<ir::Binding>& bindings,
-                    std::span<const Number> numbers) {
-  const PlanRun run(plan, bindings, numbers);
-  const MemoryTimeline timeline = forecast(run);
-  return timeline.most - timeline.at_begin + plan.program().layout.arena_bytes;
-}
-
 std::string text_of(const ir::BudgetFit::Again& value) {
   return fmt::format("{} at {}: {} bytes{}", value.op, to_string(value.where), value.bytes,
                      value.times > 1 ? fmt::format(", {} times", value.times) : "");
 }
 
-[[noreturn]] void fail_to_fit(const ir::BudgetFit& fit, int64_t budget, SourceLocation where) {
-  fail(Category::bad_argument, "compile_step",
-       fmt::format("no plan of the step adds at most {} bytes: the least is {}, at {} of {}; one operation "
-                   "alone needs "
-                   "{}. Hint: a smaller batch, or a larger budget",
-                   budget, fit.point().peak_bytes, fit.op_at_peak, to_string(fit.where_at_peak),
-                   fit.lower_bound),
-       where);
+// `besides`: what a run needs that is not in the graph.
+[[noreturn]] void fail_to_fit(const ir::BudgetFit& fit, int64_t budget, int64_t besides,
+                              const BudgetRequest& request) {
+  fail(Category::bad_argument, request.op,
+       fmt::format("no plan of {} adds at most {} bytes: the least is {}, at {} of {}; one operation alone "
+                   "needs {}. Hint: a smaller batch, or a larger budget",
+                   request.what, budget, fit.point().peak_bytes + besides, fit.op_at_peak,
+                   to_string(fit.where_at_peak), fit.lower_bound + besides),
+       request.where);
 }
 
 }  // namespace
 
-void SizedFunction::plan_within(const MemoryBudget& budget, const Tensors& arguments) {
-  const std::vector<ir::OutsideWrite> writes = outside_writes(recorded_);
+MemoryTimeline timeline_of(const Plan& plan, std::vector<ir::Binding> bindings,
+                           std::span<const Number> numbers) {
+  const PlanRun run(plan, std::move(bindings), numbers);
+  MemoryTimeline timeline = forecast(run);
+  timeline.most += plan.program().layout.arena_bytes;
+  return timeline;
+}
+
+MemoryReport plan_within_budget(const MemoryBudget& budget, const ir::Graph& graph,
+                                const BudgetRequest& request, const MakePlans& make_plans) {
   ir::PassInput input;
-  input.writes = writes;
-  input.executor = &executor_for(planned_);
+  input.writes = request.writes;
+  input.executor = &executor_for(graph);
   MemoryReport report;
-  report.eager_bytes = peak_of(capture_->recorded().graph, outside_writes(capture_->recorded()), {}, sizes_);
+  report.eager_bytes = request.eager_bytes;
   report.budget_bytes = budget.limit(report.eager_bytes);
   const auto begin = std::chrono::steady_clock::now();
   const ir::budget::Solver& solver = *ir::budget::find_solver(budget.solver());
-  const ir::Graph ordered = planned_.copy();
-  for (int64_t room = report.budget_bytes;;) {
-    const ir::BudgetFit fit = ir::fit_budget(planned_, input, room, cost_of, solver);
-    if (!fit.fits) fail_to_fit(fit, report.budget_bytes, capture_->where());
-    ir::GroupMemories groups(planned_, *input.executor, numbers_);
-    make_plan(arguments, room - fit.point().peak_bytes, groups);
-    report.planned_bytes = added_bytes(*plan_, bind(arguments), numbers_);
-    report.ordered_bytes = fit.curve[0].peak_bytes;
-    report.lower_bound_bytes = fit.lower_bound;
+  for (int64_t room = report.budget_bytes - request.held;;) {
+    ir::Graph fitted = graph.copy();
+    const ir::BudgetFit fit = ir::fit_budget(fitted, input, room, cost_of, solver, request.boundary);
+    if (!fit.fits) fail_to_fit(fit, report.budget_bytes, report.budget_bytes - room, request);
+    report.planned_bytes =
+        request.held + make_plans(std::move(fitted), fit.boundary, room - fit.point().peak_bytes);
+    report.ordered_bytes = fit.curve[0].peak_bytes + request.held;
+    report.lower_bound_bytes = fit.lower_bound + request.held;
     report.recomputed_share = fit.point().cost;
     report.pareto.clear();
-    for (const ir::BudgetPoint& point : fit.curve) report.pareto.push_back({point.peak_bytes, point.cost});
+    for (const ir::BudgetPoint& point : fit.curve)
+      report.pareto.push_back({point.peak_bytes + request.held, point.cost});
     report.again.clear();
     for (const ir::BudgetFit::Again& value : fit.again) report.again.push_back(text_of(value));
     if (report.planned_bytes <= report.budget_bytes) break;
     room -= report.planned_bytes - report.budget_bytes;
-    plan_.reset();
-    planned_ = ordered.copy();
   }
   report.plan_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  memory_ = std::move(report);
+  return report;
+}
+
+// A step has an arena, as far as there is room for its gaps.
+void SizedFunction::plan_whole_within(const MemoryBudget& budget, const Tensors& arguments) {
+  const bool is_step = capture_->kind() == FunctionKind::step;
+  const std::vector<ir::OutsideWrite> writes = outside_writes(recorded_);
+  BudgetRequest request{is_step ? "compile_step" : "compile", is_step ? "the step" : "the function",
+                        capture_->where()};
+  request.eager_bytes = peak_of(capture_->recorded().graph, outside_writes(capture_->recorded()), {}, sizes_);
+  request.writes = writes;
+  const auto plan = [&](ir::Graph fitted, const std::optional<ir::Boundary>&, int64_t room) {
+    plan_.reset();
+    planned_ = std::move(fitted);
+    ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
+    make_plan(arguments, is_step ? std::optional(room) : std::nullopt, groups);
+    const MemoryTimeline timeline = timeline_of(*plan_, bind(arguments), numbers_);
+    return timeline.most - timeline.at_begin;
+  };
+  memory_ = plan_within_budget(budget, optimised_forward(), request, plan);
 }
 
 }  // namespace retrograd

@@ -32,9 +32,6 @@ struct FunctionCache::State {
     options.check_pairs |= checks.pairs;
     if (options.twin_calls < 0)
       fail(Category::bad_argument, name(), fmt::format("twin_calls is {}", options.twin_calls));
-    if (options.budget.is_set() && kind == FunctionKind::function)
-      fail(Category::unsupported, name(),
-           "a memory budget is for a whole step. Hint: compile_step, with the backward inside");
   }
   static std::shared_ptr<State> without_function(const FunctionCache& moved) {
     auto state = std::make_shared<State>(moved.state_->kind, moved.state_->options);

@@ -80,7 +80,7 @@ struct CompileOptions {
   // the graph does: other bits are an Error(bad_argument) that names the pair, the op, its line and the tensor
   // (docs/hooks.md). Also switched on by RETROGRAD_CHECK=pairs.
   bool check_pairs = false;
-  // Of a step: the most bytes that a run may add (docs/memory_budget.md). Unsupported for compile().
+  // The most bytes that a step, or a call and its backward, may add (docs/memory_budget.md).
   MemoryBudget budget = {};
 };
 
@@ -133,7 +133,7 @@ class FunctionCache {
   /// What the recording that ran last has fixed, and what it reads at each run, a line each: sizes, guards, numbers with
   /// their lines, tensors from outside; empty before the first call.
   std::string explain() const;
-  /// The memory of the plan that ran last, of a step with a budget; else all zero.
+  /// The memory of the plan that ran last, with a budget; else all zero.
   MemoryReport memory() const;
   /// The segments of the plan that ran last: which are launched as graphs, and why they are cut, a line each
   /// (tracer/plan/segments.h).

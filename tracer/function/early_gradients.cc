@@ -38,7 +38,7 @@ EarlyGradients::EarlyGradients(const FunctionBackward& backward, const Record& r
     const Storage* const memory = bindings[i].tensor.impl().storage().get();
     const uint32_t end = of(until, graph.inputs()[i].value);
     read_until[memory] = std::max(read_until[memory], end);
-    if (backward.recorded.inputs[i].argument < 0) inputs_.push_back({memory, memory->version(), end});
+    if (backward.inputs[i].argument < 0) inputs_.push_back({memory, memory->version(), end});
   }
   for (const LeafDelivery::Place& place : places) {
     const ir::ValueId v = graph.outputs()[static_cast<size_t>(place.operand)];

@@ -121,7 +121,7 @@ class ForwardReplay final : public PassThrough {
       for (const auto* list : {&call.operands, &call.results})
         for (ir::ValueId v : *list) values_[v] = Tensor();
     for (size_t i = 0; i < bindings.size(); ++i) keep(recorded.graph.inputs()[i].value, bindings[i].tensor);
-    for (size_t i = 0; i < saved.size(); ++i)
+    for (size_t i = 0; i < recorded.saved.size(); ++i)
       saved_[recorded.graph.outputs()[static_cast<size_t>(recorded.saved[i].output)]] = saved[i];
   }
   void emit(const Call& call, Tensor* results) override {
@@ -236,18 +236,21 @@ void SizedFunction::link(Tensors& results, const std::vector<ir::Binding>& bindi
 
 // ---- its backward -------------------------------------------------------------------------------------------------
 
-std::vector<ir::Binding> SizedFunction::bind_backward(const FunctionBackward& backward,
+// `bindings_of_run`: of the forward; `saved`: its values.
+std::vector<ir::Binding> SizedFunction::bind_backward(const std::vector<RecordedFunction::Input>& inputs,
                                                       std::span<TensorImpl* const> cotangents,
+                                                      const std::vector<ir::Binding>& bindings_of_run,
                                                       const Tensors& saved) const {
   std::vector<ir::Binding> bindings;
-  for (const RecordedFunction::Input& input : backward.recorded.inputs) {
+  for (const RecordedFunction::Input& input : inputs) {
     ir::Binding b;
     if (input.argument >= 0)  // recorded as row-major
       b.tensor = contiguous(Tensor(RefPtr<TensorImpl>(cotangents[static_cast<size_t>(input.argument)])));
     else
-      b.tensor = input.saved >= 0 ? saved[static_cast<size_t>(input.saved)]
-                 : input.grad_of  ? grad_memory(*input.grad_of)
-                                  : Tensor(RefPtr<TensorImpl>(input.captured));
+      b.tensor = input.saved >= 0           ? saved[static_cast<size_t>(input.saved)]
+                 : input.forward_input >= 0 ? bindings_of_run[static_cast<size_t>(input.forward_input)].tensor
+                 : input.grad_of            ? grad_memory(*input.grad_of)
+                                            : Tensor(RefPtr<TensorImpl>(input.captured));
     b.hook = input.hook;
     b.code = input.code;
     bindings.push_back(std::move(b));
@@ -255,22 +258,23 @@ std::vector<ir::Binding> SizedFunction::bind_backward(const FunctionBackward& ba
   return bindings;
 }
 
-// Differentiable gradients: the values that the backward needs are recomputed by differentiable operations.
+// The values that the backward needs are recomputed, op by op: gradients may be differentiated again.
 Tensors SizedFunction::replay_backward(const FunctionBackward& backward,
                                        std::span<TensorImpl* const> cotangents, const SavedRun& saved,
                                        const Tensors& values, std::span<const Number> numbers,
                                        SourceLocation where) const {
-  if (std::ranges::any_of(capture_->tape()->made_leaves(),
-                          [&](size_t leaf) { return leaf < results_.given(); }))
+  const bool again = is_differentiated(cotangents);
+  if (again && std::ranges::any_of(capture_->tape()->made_leaves(),
+                                   [&](size_t leaf) { return leaf < results_.given(); }))
     fail(Category::unsupported, "compiled",
          "gradients of gradients of a recorded function that returns a leaf that it makes. Hint: make it "
          "outside",
          where);
   if (!backward.needs_forward()) {
-    const std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, {});
+    const std::vector<ir::Binding> bindings = bind_backward(backward.recorded.inputs, cotangents, {}, {});
     return ir::replay(backward.recorded.graph, Emitter::current(), bindings, numbers);
   }
-  if (recorded_.has_two_histories)
+  if (again && recorded_.has_two_histories)
     fail(Category::unsupported, "compiled",
          "gradients of gradients of a recorded function that writes to memory which it uses with and without "
          "a gradient. Hint: clone() what is detached, or is written to under no_grad",
@@ -285,10 +289,10 @@ Tensors SizedFunction::replay_backward(const FunctionBackward& backward,
     outputs = ir::replay(graph, forward, saved.bindings, saved.numbers);
     forward.values();
   }
-  Tensors again;
+  Tensors computed;
   for (const RecordedFunction::Saved& s : recorded_.saved)
-    again.push_back(outputs[static_cast<size_t>(s.output)]);
-  const std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, again);
+    computed.push_back(outputs[static_cast<size_t>(s.output)]);
+  const std::vector<ir::Binding> bindings = bind_backward(backward.recorded.inputs, cotangents, {}, computed);
   BackwardReplay emitter(Emitter::current(), backward.recorded, bindings, forward.values());
   return ir::replay(backward.recorded.graph, emitter, bindings, numbers);
 }
@@ -303,16 +307,17 @@ bool is_differentiated(std::span<TensorImpl* const> cotangents) {
 // The gradients that the backward computes from a run's values. `left`: of each input of the backward, a value that has
 // not been released when it throws.
 Tensors SizedFunction::gradients_of(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
-                                    const SavedRun& saved, Tensors values, Tensors& left,
+                                    const SavedRun& saved, SavedRun::Taken taken, Tensors& left,
                                     const Record& record) const {
+  Tensors& values = taken.values;
   const SourceLocation where = record.where();
   std::vector<Number> numbers = backward.numbers;
   if (recorded_.graph.symbols.size())
     std::copy_n(saved.numbers.begin(), backward.recorded.reads.symbols, numbers.begin());
   NumbersOfRun read(backward.recorded, backward.planned, std::move(numbers), /*first=*/false);
-  for (const RecordedFunction::Input& input : backward.recorded.inputs)
+  for (const RecordedFunction::Input& input : backward.inputs)
     left.push_back(input.saved >= 0 ? values[static_cast<size_t>(input.saved)] : Tensor());
-  if (is_differentiated(cotangents)) {
+  if (!taken.can_run || is_differentiated(cotangents)) {
     if (backward.needs_forward()) saved.check_inputs(where);
     read.read();
     read.use_all();
@@ -320,7 +325,7 @@ Tensors SizedFunction::gradients_of(const FunctionBackward& backward, std::span<
   }
   read.read();
   const ProfiledRun profiled(saved.function, backward.planned, {}, read.values());
-  std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, values);
+  std::vector<ir::Binding> bindings = bind_backward(backward.inputs, cotangents, saved.bindings, values);
   values.clear(), left.clear();  // only the run holds them now
   const EarlyGradients early(backward, record, bindings);
   return run_plan(*backward.plan, std::move(bindings), read.values(), read.nodes, nullptr, &left, &early);
@@ -330,11 +335,11 @@ void SizedFunction::run_backward(Record& record, std::span<TensorImpl* const> op
   const auto saved = std::static_pointer_cast<SavedRun>(record.hooks->saved);
   SizedFunction& function = *saved->function;
   const FunctionBackward& backward = function.backwards_->find(record, operands);
-  auto [gradients, values] = saved->take(backward, record, operands);
-  Tensors left;
+  SavedRun::Taken taken = saved->take(backward, record, operands);
+  Tensors gradients = std::move(taken.gradients), left;
   try {
     if (gradients.empty())
-      gradients = function.gradients_of(backward, operands, *saved, std::move(values), left, record);
+      gradients = function.gradients_of(backward, operands, *saved, std::move(taken), left, record);
   } catch (...) {
     saved->give_back(backward, left);
     throw;

@@ -48,7 +48,7 @@ std::string MemoryReport::text() const {
                      line("order alone", ordered_bytes) + line("planned", planned_bytes) +
                      line("lower bound", lower_bound_bytes);
   if (again.empty()) return text;
-  text += fmt::format("computed again, {:.1f} % of the step's operations:\n", 100 * recomputed_share);
+  text += fmt::format("computed again, {:.1f} % of all operations:\n", 100 * recomputed_share);
   for (const std::string& value : again) text += "  " + value + "\n";
   return text;
 }

@@ -1,5 +1,6 @@
-// MemoryBudget: the most bytes that a run of a recorded step may add to what is live when it begins. The step computes
-// values again where that is needed, with the same bits (docs/memory_budget.md).
+// MemoryBudget: the most bytes that a run of a recorded step, or a call of a recorded function with the backward
+// directly after it, may add to what is live when it begins. Values are computed again where that is needed, with the
+// same bits (docs/memory_budget.md).
 //
 //   auto step = rg::compile_step(f, {.budget = rg::MemoryBudget::fraction(0.35)});
 //   step(x, y);
@@ -31,7 +32,7 @@ class MemoryBudget {
   MemoryBudget with_solver(std::string_view name) const;
 
   bool is_set() const { return kind_ != Kind::none; }
-  /// In bytes, for a step that adds `eager` without a plan.
+  /// In bytes, for what adds `eager` without a plan.
   int64_t limit(int64_t eager) const;
   std::string_view solver() const { return solver_; }
 
@@ -45,9 +46,9 @@ class MemoryBudget {
   std::string_view solver_ = "default";  // of static storage
 };
 
-/// The memory of a step with a budget: bytes that a run adds at its peak to what is live when it begins.
+/// The memory of what has a budget: bytes that a run adds at its peak to what is live when it begins.
 struct MemoryReport {
-  /// A plan: the bytes at its peak, and the part of the step's estimated time that it takes in addition.
+  /// A plan: the bytes at its peak, and the part of the estimated time that it takes in addition.
   struct Point {
     int64_t bytes;
     double recomputed_share;

@@ -65,7 +65,8 @@ struct RecordedFunction {
   struct Input {
     int argument = -1;               // number of the argument, of a backward: of the cotangent; or:
     int base_of = -1;                // number of the argument whose base it is
-    int saved = -1;                  // of a backward: number of the saved value of the forward
+    int saved = -1;                  // of a backward: number of the saved value of the forward,
+    int forward_input = -1;          // or of an input of the forward, as it was before the run; or:
     TensorImpl* captured = nullptr;  // always this tensor
     TensorImpl* grad_of = nullptr;   // the .grad of this leaf,
     int grad_of_argument = -1;       // or this argument

@@ -127,10 +127,11 @@ std::shared_ptr<SavedRun> SizedFunction::save(const std::vector<ir::Binding>& bi
                                               const Tensors& outputs, const std::vector<Number>& numbers) {
   auto saved = std::make_shared<SavedRun>();
   saved->function = shared_from_this();
-  for (const RecordedFunction::Saved& s : recorded_.saved) {
+  for (const RecordedFunction::Saved& s : backwards_->saved()) {
     saved->values.push_back(s.location.defined() ? tensor_at(s.location, bindings, outputs)
+                            : s.output < 0       ? Tensor()
                                                  : seen(outputs[static_cast<size_t>(s.output)].impl()));
-    saved->versions.push_back(saved->values.back().version());
+    saved->versions.push_back(saved->values.back().defined() ? saved->values.back().version() : 0);
   }
   for (const ir::Binding& b : bindings)
     saved->input_versions.push_back(b.tensor.defined() ? b.tensor.version() : 0);

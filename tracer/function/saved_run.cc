@@ -23,6 +23,7 @@ SavedRun::Taken SavedRun::take(const FunctionBackward& backward, const Record& r
   std::lock_guard lock(mutex_);
   check(backward, record);
   Taken taken;
+  taken.can_run = can_run(backward);
   taken.gradients = take_precomputed(backward, cotangents);
   taken.values = take_values(backward);
   return taken;
@@ -37,7 +38,7 @@ void SavedRun::check(const FunctionBackward& backward, const Record& record) con
   for (const RecordedFunction::Input& input : backward.recorded.inputs) {
     if (input.saved < 0) continue;
     const auto i = static_cast<size_t>(input.saved);
-    if (values[i].version() != versions[i])
+    if (values[i].defined() && values[i].version() != versions[i])
       fail(Category::version_mismatch, "compiled",
            fmt::format("a saved value, {}, was written to: version {}, saved at {}", describe(values[i]),
                        values[i].version(), versions[i]),
@@ -52,6 +53,16 @@ void SavedRun::check(const FunctionBackward& backward, const Record& record) con
                        describe(x), x.version(), then),
            record.where());
   }
+  for (const RecordedFunction::Input& input : backward.inputs)
+    if (input.forward_input >= 0) check_input(static_cast<size_t>(input.forward_input), record.where());
+}
+
+bool SavedRun::can_run(const FunctionBackward& backward) const {
+  const auto is_there = [&](const RecordedFunction::Input& input) {
+    const auto i = static_cast<size_t>(input.saved);
+    return input.saved < 0 || (values[i].defined() && values[i].version() == versions[i]);
+  };
+  return backward.plan && std::ranges::all_of(backward.inputs, is_there);
 }
 
 void SavedRun::drop_precomputed() {
@@ -98,8 +109,7 @@ Tensors SavedRun::take_values(const FunctionBackward& backward) {
 void SavedRun::give_back(const FunctionBackward& backward, const Tensors& left) {
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < left.size(); ++i)
-    if (const int32_t s = backward.recorded.inputs[i].saved;
-        s >= 0 && !values[static_cast<size_t>(s)].defined())
+    if (const int32_t s = backward.inputs[i].saved; s >= 0 && !values[static_cast<size_t>(s)].defined())
       values[static_cast<size_t>(s)] = left[i];
   std::lock_guard users_lock(function->backwards_->mutex());
   for (const Record* r : taken_)
@@ -120,11 +130,17 @@ void SavedRun::release() {
 }
 
 void SavedRun::check_inputs(SourceLocation where) const {
-  for (size_t i = 0; i < bindings.size(); ++i)
-    if (const Tensor& x = bindings[i].tensor; x.defined() && x.version() != binding_versions[i])
-      fail(Category::version_mismatch, "compiled",
-           fmt::format("an input, {}, was written to before gradients of gradients were taken", describe(x)),
-           where);
+  for (size_t i = 0; i < bindings.size(); ++i) check_input(i, where);
+}
+
+void SavedRun::check_input(size_t number, SourceLocation where) const {
+  if (const Tensor& x = bindings[number].tensor; x.defined() && x.version() != binding_versions[number])
+    fail(
+        Category::version_mismatch, "compiled",
+        fmt::format("an input, {}, from which values are computed again, was written to before the backward. "
+                    "Hint: clone it before writing to it",
+                    describe(x)),
+        where);
 }
 
 }  // namespace retrograd

@@ -20,7 +20,7 @@ struct SavedRun final : SavedElsewhere {
   std::shared_ptr<SizedFunction> function;
   Tensors values;
   std::vector<uint32_t> versions;
-  std::vector<ir::Binding> bindings;  // of the run, for gradients that are differentiated again
+  std::vector<ir::Binding> bindings;  // of the run, from which it can be replayed
   std::vector<uint32_t> binding_versions;
   std::vector<uint32_t> input_versions;  // of the tensors bound to the inputs, after the run
   std::vector<Number> numbers;
@@ -37,18 +37,21 @@ struct SavedRun final : SavedElsewhere {
     // Computed by the forward, if they equal the result of the backward and this is the last one; else none.
     Tensors gradients;
     Tensors values;  // moved if they may be released and no other record needs them
+    bool can_run;    // whether the backward has a plan, and all values of it are there as they were saved
   };
   /// Error(backward_twice_freed) or Error(version_mismatch) when `backward` can no longer run.
   Taken take(const FunctionBackward& backward, const Record& record, std::span<TensorImpl* const> cotangents);
   /// After the backward has thrown. `left`: of each of its inputs, what it had taken and not yet released. A record can be
   /// traversed again if all values that it needs are back.
   void give_back(const FunctionBackward& backward, const Tensors& left);
-  /// Error(version_mismatch) when the run cannot be recomputed.
+  /// Error(version_mismatch) when an input of the run has been written to, so that nothing can be recomputed from it.
   void check_inputs(SourceLocation where) const;
 
  private:
   // Require the mutex.
   void check(const FunctionBackward& backward, const Record& record) const;
+  void check_input(size_t number, SourceLocation where) const;
+  bool can_run(const FunctionBackward& backward) const;
   Tensors take_precomputed(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents);
   Tensors take_values(const FunctionBackward& backward);
   void drop_precomputed();

@@ -63,9 +63,14 @@ BackwardChoices SizedFunction::choices() const {
 
 void SizedFunction::make_plans(const Tensors& arguments, const MemoryBudget& budget) {
   numbers_ = RecordedFunction::hints(recorded_.graph);
-  if (budget.is_set() || !plan_shared(arguments)) {
+  if (budget.is_set()) {
+    if (backwards_ && !backwards_->first().error)
+      plan_with_backward_within(budget, arguments);
+    else
+      plan_whole_within(budget, arguments);
+  } else if (!plan_shared(arguments)) {
     if (backwards_) backwards_->find_recompute();
-    plan_forward(arguments, budget);
+    plan_forward(arguments);
   }
   const auto effects = [](const ir::Graph& graph) {
     return RecordedFunction::effects_among(graph, graph.nodes().size());
@@ -73,16 +78,20 @@ void SizedFunction::make_plans(const Tensors& arguments, const MemoryBudget& bud
   RG_ASSERT(effects(planned_) == effects(capture_->recorded().graph));
   if (!backwards_) return;
   backwards_->plan_first();
-  if (PrecomputedGradients::are_possible(recorded_, *backwards_, *capture_->tape(), results_))
+  if (!budget.is_set() &&
+      PrecomputedGradients::are_possible(recorded_, *backwards_, *capture_->tape(), results_))
     precomputed_ =
         std::make_unique<PrecomputedGradients>(recorded_, *backwards_, *capture_->tape(), numbers_);
 }
 
-void SizedFunction::plan_forward(const Tensors& arguments, const MemoryBudget& budget) {
+ir::Graph SizedFunction::optimised_forward() const {
   ir::Graph graph = own_ && !backwards_ ? sized_graph(*capture_, sizes_) : recorded_.graph.copy();
   if (backwards_) backwards_->recompute().replace_outputs(graph, saved_outputs(recorded_));
-  planned_ = optimised(graph, outside_writes(recorded_), {});
-  if (budget.is_set()) return plan_within(budget, arguments);
+  return optimised(graph, outside_writes(recorded_), {});
+}
+
+void SizedFunction::plan_forward(const Tensors& arguments) {
+  planned_ = optimised_forward();
   ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
   std::optional<int64_t> waste;
   if (capture_->kind() == FunctionKind::step)

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 
+#include "ir/splice.h"
 #include "tracer/function/function_capture.h"
 #include "tracer/function/precomputed_gradients.h"
 #include "tracer/function/saved_run.h"
@@ -53,7 +54,7 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   void log(std::string_view why) const;
   /// What planning it has found: see FunctionCapture::choose().
   BackwardChoices choices() const;
-  /// Of a step with a budget; else null.
+  /// With a budget; else null.
   const MemoryReport* memory() const { return memory_ ? &*memory_ : nullptr; }
   /// Null if there are none.
   PrecomputedGradients* precomputed() const { return precomputed_.get(); }
@@ -65,8 +66,11 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   friend struct SavedRun;
 
   void make_plans(const Tensors& arguments, const MemoryBudget& budget);
-  void plan_forward(const Tensors& arguments, const MemoryBudget& budget);
-  void plan_within(const MemoryBudget& budget, const Tensors& arguments);
+  void plan_forward(const Tensors& arguments);
+  void plan_whole_within(const MemoryBudget& budget, const Tensors& arguments);
+  void plan_with_backward_within(const MemoryBudget& budget, const Tensors& arguments);
+  int64_t take_fitted(const ir::Graph& joint, const ir::Boundary& boundary, const Tensors& arguments);
+  ir::Graph optimised_forward() const;
   bool plan_shared(const Tensors& arguments);
   void make_plan(const Tensors& arguments, std::optional<int64_t> arena_waste, ir::GroupMemories& groups);
   std::vector<WrittenInput> written_inputs(std::span<const ir::Binding> bindings) const;
@@ -85,12 +89,15 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   void link(Tensors& results, const std::vector<ir::Binding>& bindings, std::shared_ptr<SavedRun> saved,
             SourceLocation where);
   Tensors gradients_of(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
-                       const SavedRun& saved, Tensors values, Tensors& left, const Record& record) const;
+                       const SavedRun& saved, SavedRun::Taken taken, Tensors& left,
+                       const Record& record) const;
   Tensors replay_backward(const FunctionBackward& backward, std::span<TensorImpl* const> cotangents,
                           const SavedRun& saved, const Tensors& values, std::span<const Number> numbers,
                           SourceLocation where) const;
-  std::vector<ir::Binding> bind_backward(const FunctionBackward& backward,
-                                         std::span<TensorImpl* const> cotangents, const Tensors& saved) const;
+  std::vector<ir::Binding> bind_backward(const std::vector<RecordedFunction::Input>& inputs,
+                                         std::span<TensorImpl* const> cotangents,
+                                         const std::vector<ir::Binding>& bindings_of_run,
+                                         const Tensors& saved) const;
 
   const std::shared_ptr<FunctionCapture> capture_;
   const std::vector<Number> sizes_;

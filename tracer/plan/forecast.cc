@@ -44,6 +44,7 @@ class Forecast {
       found_.live.push_back(most_);
       found_.most = std::max(found_.most, most_);
     }
+    found_.at_end = live_;
     return std::move(found_);
   }
 

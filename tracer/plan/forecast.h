@@ -17,6 +17,7 @@ namespace retrograd::inline v0 {
 struct MemoryTimeline {
   int64_t most = 0;           // bytes, at any step
   int64_t at_begin = 0;       // bytes
+  int64_t at_end = 0;         // bytes, outputs included
   std::vector<int64_t> live;  // of each step, the most during it
   std::vector<size_t> last;   // of each of `unpacks`: the last step that needs its memory
   // Parallel to Program::registers: a result that will share its operand's memory; the operand that a leaf will take
