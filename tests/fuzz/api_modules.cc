@@ -62,8 +62,9 @@ void add_layers(ApiTable& t) {
   add(
       t, "nn::ReLU", +[](Operand x) { return nn::ReLU()(x); });
   add(
-      t, "nn::GELU",
-      +[](std::string_view approximate, Operand x) { return nn::GELU(nullptr, "m", {approximate})(x); });
+      t, "nn::GELU", +[](std::string_view approximate, Operand x) {
+        return nn::GELU(nullptr, "m", {std::string(approximate)})(x);
+      });
 }
 
 template <class M>

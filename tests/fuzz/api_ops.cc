@@ -90,7 +90,10 @@ void add_views(ApiTable& t) {
 }
 
 void add_rearrangements(ApiTable& t) {
-  add(t, "cat", rg::cat), add(t, "stack", rg::stack), add(t, "flip", rg::flip), add(t, "roll", rg::roll);
+  add(t, "cat", rg::cat), add(t, "stack", rg::stack);
+  add(t, "flip", static_cast<Tensor (*)(Operand, const rg::IntArray&)>(rg::flip));
+  add(t, "roll", static_cast<Tensor (*)(Operand, const rg::IntArray&, const rg::IntArray&)>(rg::roll));
+  add(t, "flip of a dim", rg::flip<int64_t>), add(t, "roll in a dim", rg::roll<int64_t>);
   add(t, "repeat", rg::repeat), add(t, "tile", rg::tile);
   add(t, "repeat_interleave",
       static_cast<Tensor (*)(Operand, rg::Dim, std::optional<int64_t>)>(rg::repeat_interleave));

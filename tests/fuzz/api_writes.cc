@@ -119,7 +119,8 @@ void add_others(ApiTable& t) {
   add_write(t, "index_fill_", rg::index_fill, "n m; k:n"), add_write(t, "put_", rg::put, "n m; k:n; k");
   add_write(t, "index_put_", rg::index_put), add_write(t, "cumsum_", rg::cumsum);
   add_write(t, "cumprod_", rg::cumprod), add_write(t, "tril_", rg::tril), add_write(t, "triu_", rg::triu);
-  add_write(t, "softmax_", rg::softmax), add_write(t, "flip_", rg::flip),
+  add_write(t, "softmax_", rg::softmax),
+      add_write(t, "flip_", static_cast<Tensor (*)(Operand, const rg::IntArray&)>(rg::flip)),
       add_write(t, "addmm_", rg::addmm, "n p; n m; m p");
   add_write(t, "baddbmm_", rg::baddbmm, "b n p; b n m; b m p"), add_write(t, "fill of a tensor_", rg::fill);
   // Results that are no new value of the first argument: another tensor, a view of it, of another type.
