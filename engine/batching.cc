@@ -188,34 +188,31 @@ bool Batching::draws_differ(const Call& call) const {
   return std::any_of(drawn_.rbegin(), drawn_.rend(), is_here);  // usually one of the last
 }
 
-uint64_t Batching::positions_to_draw(std::string_view op, SourceLocation where) {
+int64_t Batching::positions_of(const Batching* innermost) {
   Dim positions = 1;
-  for (const Batching* b = innermost_; b; b = b->outer_) {
+  each_that_differs(innermost,
+                    [&](const Batching& b) { positions *= Dim(std::max<int64_t>(b.size_.hint(), 1)); });
+  return positions.raw();
+}
+
+uint64_t Batching::positions_to_draw(std::string_view op, SourceLocation where) {
+  for (const Batching* b = innermost_; b; b = b->outer_)
     if (b->randomness_ == Randomness::error)
       fail(Category::unsupported, op,
            "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
            "'different' randomness flags on vmap or perform the randomness operation out of vmap",
            where);
-    if (b->randomness_ == Randomness::different) positions *= Dim(std::max<int64_t>(b->size_.hint(), 1));
-  }
-  return static_cast<uint64_t>(positions.raw());
+  return static_cast<uint64_t>(positions_of(innermost_));
 }
 
 void Batching::note_draw(const DrawPlace& place) {
-  for (Batching* b = innermost_; b; b = b->outer_)
-    if (b->randomness_ == Randomness::different) b->drawn_.push_back(place);
+  each_that_differs(innermost_, [&](Batching& b) { b.drawn_.push_back(place); });
 }
 
-int64_t Batching::positions_of_sample() const {
-  Dim positions = 1;
-  for (const Batching* b = outer_; b; b = b->outer_)
-    if (b->randomness_ == Randomness::different) positions *= Dim(b->size_.hint());
-  return positions.raw();
-}
-
-void Batching::note_draw_outside(const DrawPlace& place) const {
-  for (Batching* b = outer_; b; b = b->outer_)
-    if (b->randomness_ == Randomness::different) b->drawn_.push_back(place);
+DrawPlace Batching::draw_of_sample(const DrawPlace& all, int64_t k) const {
+  const DrawPlace place{all.seed, all.offset + Scalar(k * positions_of(outer_))};
+  each_that_differs(outer_, [&](Batching& b) { b.drawn_.push_back(place); });
+  return place;
 }
 
 // ---- writes in place ------------------------------------------------------------------------------------------------
@@ -247,12 +244,6 @@ Tensor BatchContext::value(int i) const {
 Tensor BatchContext::all(int i) const {
   const Tensor x = value(i);
   return !x.defined() || is_batched(i) ? x : basic::expand(Operand(x, where()), with_batch(shape(i)));
-}
-
-DrawPlace BatchContext::draw_of_sample(const DrawPlace& all, int64_t k) const {
-  const DrawPlace one{all.seed, all.offset + Scalar(k * batching_.positions_of_sample())};
-  batching_.note_draw_outside(one);
-  return one;
 }
 
 Tensors BatchContext::run(std::span<const Tensor> operands, void* attrs) const {

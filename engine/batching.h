@@ -65,10 +65,9 @@ class Batching final : public PassThrough {
   /// randomness is an error.
   static uint64_t positions_to_draw(std::string_view op, SourceLocation where);
   static void note_draw(const DrawPlace& place);
-  /// How many positions of a draw belong to one sample: one for each of its samples in the levels around that differ.
-  int64_t positions_of_sample() const;
-  /// One sample draws at `place`, where the levels around find it, too.
-  void note_draw_outside(const DrawPlace& place) const;
+  /// Where sample k takes its numbers, of a draw at `all`: behind those of the samples before it, each of which has a
+  /// position for every sample of the levels around that differ. The levels around find the place, too.
+  DrawPlace draw_of_sample(const DrawPlace& all, int64_t k) const;
 
   // Writes in place (engine/inplace.cc).
   /// A cell with the present value of `self` that later writes do not change.
@@ -101,6 +100,14 @@ class Batching final : public PassThrough {
   };
 
   bool is_batched_call(const Call& call) const;
+  // Positions of a draw: one for each sample of these levels.
+  static int64_t positions_of(const Batching* innermost);
+  // Calls f(level) for `innermost` and those around it whose samples draw different numbers.
+  template <class Level, class F>
+  static void each_that_differs(Level* innermost, const F& f) {
+    for (Level* b = innermost; b; b = b->outer_)
+      if (b->randomness_ == Randomness::different) f(*b);
+  }
 
   const uint64_t level_;
   const Dim size_;
@@ -146,8 +153,8 @@ class BatchContext {
   /// All samples of operand i: a view that repeats one that is not batched.
   Tensor all(int i) const;
   bool draws_differ() const { return batching_.draws_differ(call_); }
-  /// Where sample k of a draw that differs takes its numbers: the place is noted.
-  DrawPlace draw_of_sample(const DrawPlace& all, int64_t k) const;
+  /// See Batching.
+  DrawPlace draw_of_sample(const DrawPlace& all, int64_t k) const { return batching_.draw_of_sample(all, k); }
 
   /// The call's op on other operands, with other attributes; null: with those of the call.
   Tensors run(std::span<const Tensor> operands, void* attrs = nullptr) const;

@@ -109,13 +109,14 @@ void loop(BatchContext& c, bool differs) {
   const int64_t samples = c.size().value();
   const size_t outputs = static_cast<size_t>(c.call().outputs);
   std::vector<Tensors> results(outputs);
+  const DrawPlace all = differs ? draw_place_of(c.call()) : DrawPlace();
   for (int64_t k = 0; k < samples; ++k) {
     Tensors operands;
     for (int i = 0; i < c.operands(); ++i)
       operands.push_back(c.is_batched(i) ? select(Operand(c.value(i), c.where()), 0, k) : c.value(i));
     AttrCopy attrs(c.call());
     if (differs) {
-      const DrawPlace place = c.draw_of_sample(draw_place_of(c.call()), k);
+      const DrawPlace place = c.draw_of_sample(all, k);
       attrs.change([&place](std::string_view name, Scalar& value) {
         if (name == "offset") value = place.offset;
       });

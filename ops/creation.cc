@@ -118,8 +118,8 @@ Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(options.dtype(), options.device(), size);
   executor_of(options.device()).allocate(*cell);
-  if (is_recorded && cell->data())
-    std::memset(cell->data(), 0, cell->storage()->nbytes());  // as its twin has
+  if (is_recorded && cell->data())  // another recording of the same function sees the same values
+    std::memset(cell->data(), 0, cell->storage()->nbytes());
   mark_in_inference_mode(*cell);
   return finish_host(Tensor(std::move(cell)), options, where);
 }

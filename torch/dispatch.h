@@ -12,25 +12,17 @@
 #pragma GCC visibility push(default)
 namespace torch::detail {
 
+template <ScalarType dtype, class T, class... More>
+constexpr auto stored_as() {
+  if constexpr (retrograd::dtype_of<T>() == dtype)
+    return std::type_identity<T>();
+  else
+    return stored_as<dtype, More...>();
+}
 /// The type that stores a dtype that is known when the program is compiled.
 template <ScalarType dtype>
-struct StoredAs;
-template <>
-struct StoredAs<kByte> : std::type_identity<uint8_t> {};
-template <>
-struct StoredAs<kInt> : std::type_identity<int32_t> {};
-template <>
-struct StoredAs<kLong> : std::type_identity<int64_t> {};
-template <>
-struct StoredAs<kFloat> : std::type_identity<float> {};
-template <>
-struct StoredAs<kDouble> : std::type_identity<double> {};
-template <>
-struct StoredAs<kBool> : std::type_identity<bool> {};
-template <>
-struct StoredAs<kHalf> : std::type_identity<retrograd::Half> {};
-template <>
-struct StoredAs<kBFloat16> : std::type_identity<retrograd::BFloat16> {};
+using StoredAs = decltype(stored_as<dtype, uint8_t, int32_t, int64_t, float, double, bool, retrograd::Half,
+                                    retrograd::BFloat16>());
 
 [[noreturn]] void no_kernel(const char* name, ScalarType dtype);
 

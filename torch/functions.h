@@ -1,14 +1,10 @@
 // Functions on tensors, and factories, under libtorch's names: those of ATen's functions that the library has too.
 //
 // They are listed one by one, since a using-directive would be passed on: `using namespace torch;` would make nn, optim
-// and cuda ambiguous. Those with other names there are written out below the lists, those of torch::linalg and
-// torch::special are in torch/linalg.h. A program that names something that neither has does not compile;
+// and cuda ambiguous. Those with other names or parameters there are in torch/more_functions.h, those of torch::linalg
+// and torch::special in torch/linalg.h. A program that names something that none of them has does not compile;
 // docs/libtorch.md has alternatives.
 #pragma once
-
-#include <concepts>
-#include <optional>
-#include <tuple>
 
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
@@ -559,102 +555,6 @@ using retrograd::threshold_;
 using retrograd::trunc_;
 using retrograd::xlogy_;
 using retrograd::zero_;
-
-// Other names of libtorch for some of these.
-inline Tensor concat(const retrograd::Tensors& tensors, int64_t dim = 0) { return cat(tensors, dim); }
-inline Tensor concatenate(const retrograd::Tensors& tensors, int64_t dim = 0) { return cat(tensors, dim); }
-inline Tensor i0(const retrograd::Operand& x) { return retrograd::special::i0(x); }
-inline Tensor log_sigmoid(const retrograd::Operand& x) { return retrograd::logsigmoid(x); }
-
-/// The positions where the condition holds: one int64 vector for each dim.
-inline retrograd::Tensors where(const retrograd::Operand& condition) {
-  return retrograd::unbind(retrograd::nonzero(condition), 1);
-}
-/// All expanded to the shape that they broadcast to.
-retrograd::Tensors broadcast_tensors(const retrograd::Tensors& tensors,
-                                     retrograd::SourceLocation where = retrograd::SourceLocation::current());
-inline retrograd::UniqueResult _unique2(const retrograd::Operand& x, bool sorted = true,
-                                        bool return_inverse = false, bool return_counts = false) {
-  return retrograd::unique(x, sorted, return_inverse, return_counts);
-}
-inline std::tuple<Tensor, Tensor> _unique(const retrograd::Operand& x, bool sorted = true,
-                                          bool return_inverse = false) {
-  const auto [values, inverse, counts] = retrograd::unique(x, sorted, return_inverse);
-  return {values, inverse};
-}
-inline retrograd::UniqueResult unique_dim(const retrograd::Operand& x, int64_t dim, bool sorted = true,
-                                          bool return_inverse = false, bool return_counts = false) {
-  return retrograd::unique(x, sorted, return_inverse, return_counts, dim);
-}
-Tensor upsample_nearest2d(const retrograd::Operand& x, IntArrayRef output_size);
-Tensor upsample_bilinear2d(const retrograd::Operand& x, IntArrayRef output_size, bool align_corners);
-
-// ATen's parameters where they are not the library's. Templates where the library's
-// form would become ambiguous.
-
-/// Along `dim`, or the first dim of `a` that has size 3. Error(bad_dim) when there is none.
-inline Tensor cross(const retrograd::Operand& a, const retrograd::Operand& b,
-                    std::optional<int64_t> dim = {}) {
-  if (dim) return retrograd::linalg::cross(a, b, *dim);
-  int64_t first = 0;
-  for (const int64_t size : a.tensor("cross").sizes()) {
-    if (size == 3) return retrograd::linalg::cross(a, b, first);
-    ++first;
-  }
-  retrograd::fail(retrograd::Category::bad_dim, "cross",
-                  "no dim has size 3. Hint: the operands are vectors of 3", a.where());
-}
-/// A negative padding_idx: none. Error(unsupported) for sparse gradients.
-template <std::integral Index>
-Tensor embedding(const retrograd::Operand& weight, const Tensor& indices, Index padding_idx,
-                 bool scale_grad_by_freq = false, bool sparse = false) {
-  if (sparse)
-    retrograd::fail(retrograd::Category::unsupported, "embedding",
-                    "there are no sparse gradients. Hint: sparse = false", weight.where());
-  std::optional<int64_t> padding;
-  if (padding_idx >= 0) padding = static_cast<int64_t>(padding_idx);
-  return retrograd::embedding(weight, indices, padding, scale_grad_by_freq);
-}
-template <std::integral Mode, class... T>
-Tensor embedding_bag(Tensor, Tensor, Tensor, bool, Mode, T&&...) = delete;  // (indices, weight, ..., "sum")
-template <std::same_as<bool> Stable>
-retrograd::ValuesAndIndices sort(const retrograd::Operand& x, Stable stable, int64_t dim = -1,
-                                 bool descending = false) {
-  return retrograd::sort(x, dim, descending, stable);
-}
-template <std::same_as<bool> Stable>
-Tensor argsort(const retrograd::Operand& x, Stable stable, int64_t dim = -1, bool descending = false) {
-  return retrograd::argsort(x, dim, descending, stable);
-}
-template <std::same_as<bool> Unbiased>
-std::tuple<Tensor, Tensor> std_mean(const retrograd::Operand& x, Unbiased unbiased) {
-  return retrograd::std_mean(x, {}, unbiased ? 1 : 0);
-}
-template <std::same_as<bool> Unbiased>
-std::tuple<Tensor, Tensor> var_mean(const retrograd::Operand& x, Unbiased unbiased) {
-  return retrograd::var_mean(x, {}, unbiased ? 1 : 0);
-}
-
-// With ATen's last argument, which asks for cuDNN: it changes nothing here.
-inline Tensor batch_norm(const retrograd::Operand& input, const Tensor& weight, const Tensor& bias,
-                         const Tensor& running_mean, const Tensor& running_var, bool training,
-                         Scalar momentum, Scalar eps, bool /*cudnn_enabled*/) {
-  return retrograd::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
-}
-inline Tensor instance_norm(const retrograd::Operand& input, const Tensor& weight, const Tensor& bias,
-                            const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
-                            Scalar momentum, Scalar eps, bool /*cudnn_enabled*/) {
-  return retrograd::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum,
-                                  eps);
-}
-inline Tensor layer_norm(const retrograd::Operand& input, const retrograd::Shape& normalized_shape,
-                         const Tensor& weight, const Tensor& bias, Scalar eps, bool /*cudnn_enable*/) {
-  return retrograd::layer_norm(input, normalized_shape, weight, bias, eps);
-}
-inline Tensor group_norm(const retrograd::Operand& input, int64_t num_groups, const Tensor& weight,
-                         const Tensor& bias, Scalar eps, bool /*cudnn_enabled*/) {
-  return retrograd::group_norm(input, num_groups, weight, bias, eps);
-}
 
 namespace indexing {
 using retrograd::indexing::Ellipsis;

@@ -242,16 +242,15 @@ uint32_t RecordedMemory::version_at_end(const Storage& memory) const {
 }
 
 void RecordedMemory::made_of_host_values(const Tensor& copy, const Tensor& values) {
-  host_values_.insert_or_assign(copy.impl().storage().get(), values);
+  root_of(copy.impl()).host_values = values;
 }
 
 Tensor RecordedMemory::host_values(const TensorImpl& cell) const {
-  const auto known = host_values_.find(cell.storage().get());
-  if (cell.graph != of_.id() || known == host_values_.end()) return {};
-  if (const Root* const root = find(known->first); root && root->is_written) return {};
+  const Root* const root = cell.graph == of_.id() ? find(cell.storage().get()) : nullptr;
+  if (!root || root->is_written || !root->host_values.defined()) return {};
   RefPtr<TensorImpl> shown = geometry_of_cell(cell);
   shown->graph = 0;
-  shown->set_storage(known->second.impl().storage());
+  shown->set_storage(root->host_values.impl().storage());
   return Tensor(std::move(shown));
 }
 

@@ -41,7 +41,8 @@ struct Root {
   int32_t output = -1;         // that holds the value, once requested
   int32_t old_of = -1;  // the value is what the memory of this input held, until the next write outside
   const Storage* outside = nullptr;
-  RefPtr<TensorImpl> as_input;                                    // the layout of the input
+  Tensor host_values;           // what the host has filled it with, for the recording
+  RefPtr<TensorImpl> as_input;  // the layout of the input
   std::vector<std::pair<RefPtr<TensorImpl>, ir::ValueId>> views;  // of the current value
 };
 
@@ -137,7 +138,6 @@ class RecordedMemory {
   std::unordered_set<const Storage*> outside_writes_;
   std::unordered_map<const Storage*, uint32_t> versions_at_end_;  // of memory from outside
   bool shares_memory_ = false;
-  std::unordered_map<const Storage*, Tensor> host_values_;  // of memory that each run fills with them
 };
 
 }  // namespace retrograd

@@ -1,5 +1,5 @@
-// See torch/functions.h and torch/linalg.h.
-#include "torch/functions.h"
+// See torch/more_functions.h and torch/linalg.h.
+#include "torch/more_functions.h"
 
 #include "torch/linalg.h"
 
