@@ -10,6 +10,7 @@
 #include "nn/dropout.h"
 #include "nn/embedding.h"
 #include "nn/linear.h"
+#include "nn/linear_cross_entropy.h"
 #include "nn/losses.h"
 #include "nn/margin_losses.h"
 #include "nn/norms.h"

@@ -23,6 +23,7 @@
 #include "engine/tensor.h"
 #include "hooks/checkpoint.h"
 #include "hooks/checkpoint_loop.h"
+#include "hooks/checkpoint_rows.h"
 #include "hooks/recompute.h"
 #include "hooks/recompute_policy.h"
 #include "hooks/saved_mutation.h"
