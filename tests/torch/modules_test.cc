@@ -277,6 +277,8 @@ TEST_CASE("Functional") {
   CHECK(torch::equal(twice(torch::ones({2})), torch::full({2}, 2.0)));
   nn::Functional leaky(torch::leaky_relu, 0.5);
   CHECK(leaky(torch::full({1}, -1.0)).item<float>() == -0.5f);
+  nn::Functional elu(torch::elu, /*alpha=*/1, /*scale=*/0, /*input_scale=*/1);
+  CHECK(torch::equal(elu(torch::ones({2})), torch::zeros({2})));
 }
 
 TEST_CASE("Modules print as in PyTorch") {
