@@ -69,7 +69,11 @@ inline Tensor linalg_norm(const retrograd::Operand& A, const char* ord,
 std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const retrograd::Operand& A,
                                                         const retrograd::Operand& B);
 /// ord: "fro" or "nuc".
-inline Tensor linalg_matrix_norm(const retrograd::Operand& A, std::string_view ord = "fro",
+inline Tensor linalg_matrix_norm(const retrograd::Operand& A, std::string_view ord,
+                                 const retrograd::IntArray& dim = {-2, -1}, bool keepdim = false) {
+  return retrograd::linalg::matrix_norm(A, ord, dim, keepdim);
+}
+inline Tensor linalg_matrix_norm(const retrograd::Operand& A, const char* ord = "fro",
                                  const retrograd::IntArray& dim = {-2, -1}, bool keepdim = false) {
   return retrograd::linalg::matrix_norm(A, ord, dim, keepdim);
 }
