@@ -155,7 +155,7 @@ void bags_of_columns(BatchContext& c, int wide) {
 }
 
 // Whether one table and one list of offsets serve all samples: then their bags are bags of one call. Offsets of each
-// sample would have to be checked one by one, that each begins with 0; and rows would be counted in all samples together.
+// sample would have to be checked one by one, that each begins with 0. Frequencies of rows are those of a sample.
 bool have_joined_bags(const BatchContext& c) {
   const bool counts_rows = c.attrs<EmbeddingBagAttrs>().embedding.scale_grad_by_freq;
   return !c.is_batched(1) && !c.is_batched(2) && !counts_rows;

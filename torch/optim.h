@@ -19,8 +19,6 @@
 // Start reading at Optimizer; torch/optim.cc.
 #pragma once
 
-#include <unordered_map>
-
 #include "optim/optimizers.h"
 #include "torch/optim_state.h"
 
@@ -138,8 +136,8 @@ class Optimizer {
   const std::vector<Tensor>& parameters() const { return param_groups_.at(0).params(); }
   size_t size() const;  ///< how many tensors
 
-  /// What steps have made for each parameter, by Tensor::unsafeGetTensorImpl(). Tensors share the memory of the optimizer;
-  /// counts are those of the last call.
+  /// What steps have made for each parameter, by Tensor::unsafeGetTensorImpl(). Tensors share the memory of the
+  /// optimizer; counts are those of the last call.
   const ParamStates& state() const { return read_state(); }
   /// State and options: Optimizer of retrograd (optim/optimizer.h). Error(unsupported) for a user's optimizer.
   retrograd::StateDict state_dict() const { return impl().state_dict(); }

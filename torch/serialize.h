@@ -79,7 +79,7 @@ class InputArchive {
   void load_from(const std::string& path, std::optional<Device> device = {});
   void load_from(std::istream& in, std::optional<Device> device = {});
   void load_from(const char* data, size_t size, std::optional<Device> device = {});
-  /// size() bytes, which read(position, to, count) writes to memory, and returns how many it has: FileError unless all.
+  /// size() bytes, which read(position, to, count) writes to memory; it returns how many: FileError unless all.
   void load_from(const std::function<size_t(uint64_t position, void* to, size_t count)>& read,
                  const std::function<size_t()>& size, std::optional<Device> device = {});
 

@@ -1,4 +1,4 @@
-// optimizer.state() and comparisons of options. Expected values are those of PyTorch's optimizers after the same two steps.
+// optimizer.state() and comparisons of options. Expected values are those of PyTorch's optimizers after the same steps.
 #include <retrograd/torch.h>
 #include <catch2/catch.hpp>
 

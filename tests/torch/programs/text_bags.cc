@@ -1,5 +1,5 @@
-// Text classification: sentences as bags of words, an EmbeddingBag, batches that a data loader collates to one index with
-// offsets.
+// Text classification: sentences as bags of words, an EmbeddingBag, batches that a data loader collates to one index
+// with offsets.
 #include <torch/torch.h>
 
 #include <cstdio>
