@@ -53,6 +53,9 @@ class Layer : public Base {
     self.forward(x, more...);
   }
   { return Module::call(self(), x, more...); }
+  /// The layer: so the parts of a layer may be written as libtorch's, which are in holders: layer->linear1->weight.
+  Self* operator->() { return static_cast<Self*>(this); }
+  const Self* operator->() const { return &self(); }
   std::unique_ptr<Module> clone() const override {
     if constexpr (requires { self().arguments(); })
       return std::apply([this](const auto&... all) { return this->template clone_as<Self>(all...); },

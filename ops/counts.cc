@@ -7,12 +7,17 @@
 #include <fmt/format.h>
 
 #include "engine/named_call.h"
+#include "ops/arithmetic.h"
 #include "ops/attributes.h"
+#include "ops/batching.h"
+#include "ops/binary.h"
+#include "ops/comparison.h"
 #include "ops/creation.h"
 #include "ops/family_parts.h"
 #include "ops/index_ops.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
+#include "ops/ternary.h"
 
 namespace retrograd::inline v0 {
 namespace ops {
@@ -27,6 +32,20 @@ void Histc::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& x = *call.operands[0];
   check_sizes(call, {a.bins});
   outputs[0]->set_type(x.dtype(), x.device(), {a.bins});
+}
+
+// The kernels' arithmetic, in float64. A range of the elements is another one for each sample, and is checked there.
+void Histc::batch(BatchContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  if (a.min.to_double() == a.max.to_double()) return batch_by_loop(c);
+  const SourceLocation here = c.where();
+  const Tensor x =
+      reshape_to(Operand(to(Operand(c.all(0), here), kFloat64), here), {c.size(), c.shape(0).numel()});
+  const Tensor is_counted = logical_and(ge(x, a.min), le(x, a.max));
+  const Tensor place = mul(div(sub(x, a.min), a.max - a.min), a.bins);
+  const Tensor bin = minimum(to(where(is_counted, place, 0), kInt64), a.bins - 1);
+  const Tensor none = zeros_of({kInt64, x.device(), {c.size(), a.bins}}, here);
+  c.give(0, to(scatter_add(none, 1, bin, to(is_counted, kInt64)), c.out_type().dtype));
 }
 
 }  // namespace ops

@@ -24,6 +24,7 @@ struct Histc {
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = Trait::pure | Trait::checks;
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static void batch(BatchContext& c);
 };
 
 using CountOps = OpList<Histc>;

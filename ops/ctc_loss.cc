@@ -5,6 +5,7 @@
 
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
+#include "ops/batching.h"
 #include "ops/creation.h"
 #include "ops/family_parts.h"
 #include "ops/index_ops.h"
@@ -114,6 +115,35 @@ void CtcLossBackward::jvp(TangentContext& c) {
   if (c.needs(1)) t = plus(t, in.backward(c.in(0).tensor(), c.tangent(1), a, c.where()));
   if (is_hessian && c.needs(5)) t = plus(t, in.backward(c.in(0).tensor(), c.tangent(5), a, c.where()));
   c.give(0, t);
+}
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+namespace {
+
+bool are_rows(BatchContext& c, int targets) { return c.rank(targets) == 2; }
+
+// The call on all sequences, those of one sample of vmap after those of another.
+Tensor of_all_sequences(BatchContext& c) {
+  Tensors operands = all_operands(c);
+  for (int i = 0; i < c.operands(); ++i) {
+    Tensor& x = operands[static_cast<size_t>(i)];
+    if (x.defined()) x = c.rank(i) == 3 ? fold_second(x, c.where()) : fold(x, c.where());
+  }
+  return c.run(operands)[0];
+}
+
+}  // namespace
+
+void CtcLoss::batch(BatchContext& c) {
+  if (!are_rows(c, 1))
+    return batch_by_loop(c);  // targets one after the other need not be used up by each sample
+  c.give(0, unfold_first(of_all_sequences(c), c.size(), c.out_type().shape[0], c.where()));
+}
+
+void CtcLossBackward::batch(BatchContext& c) {
+  if (!are_rows(c, 2)) return batch_by_loop(c);
+  c.give(0, unfold_second(of_all_sequences(c), c.size(), c.out_type().shape[1], c.where()));
 }
 
 }  // namespace ops

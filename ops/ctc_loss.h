@@ -41,6 +41,7 @@ struct CtcLoss {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// (g [batch], the operands of ctc_loss, v like log_probs or none): g times the gradient, or times the Hessian times v.
@@ -58,6 +59,7 @@ struct CtcLossBackward {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 using CtcOps = OpList<CtcLoss, CtcLossBackward>;

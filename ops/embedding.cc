@@ -108,13 +108,22 @@ void EmbeddingAdd::jvp(TangentContext& c) {
 
 namespace {
 
-// The index of each sample as one of rows of a table of its own, (batch, entries, width).
-Tensor row_index(BatchContext& c, Dim width) {
-  const Tensor flat = reshape_to(Operand(c.all(0), c.where()), {c.size(), c.shape(0).numel(), 1});
-  return expand_to(Operand(flat, c.where()), {c.size(), c.shape(0).numel(), width});
+// Operand i, an index of each sample, as one of rows of a table of its own, (batch, entries, width).
+Tensor row_index(BatchContext& c, int i, Dim width) {
+  const Tensor flat = reshape_to(Operand(c.all(i), c.where()), {c.size(), c.shape(i).numel(), 1});
+  return expand_to(Operand(flat, c.where()), {c.size(), c.shape(i).numel(), width});
 }
 
 bool skips_padding(const EmbeddingAttrs& a) { return a.padding_idx >= 0; }
+bool adds_all_rows(const EmbeddingAttrs& a) { return !skips_padding(a) && !a.scale_grad_by_freq; }
+
+// The tables (batch, rows, width) plus the gradients of each sample, the operand after the index.
+Tensor with_rows_added(BatchContext& c, const Tensor& tables, int index) {
+  const Dim width = c.shape(index + 1).back();
+  const Tensor entries =
+      reshape_to(Operand(c.all(index + 1), c.where()), {c.size(), c.shape(index).numel(), width});
+  return scatter_add(Operand(tables, c.where()), 1, row_index(c, index, width), entries);
+}
 
 }  // namespace
 
@@ -126,7 +135,7 @@ void Embedding::batch(BatchContext& c) {
   }
   const Attrs& a = c.attrs<Attrs>();
   if (a.without_padding && skips_padding(a)) return batch_by_loop(c);
-  const Tensor rows = gather(Operand(c.all(1), where), 1, row_index(c, c.shape(1)[1]));
+  const Tensor rows = gather(Operand(c.all(1), where), 1, row_index(c, 0, c.shape(1)[1]));
   c.give(0, reshape_to(Operand(rows, where), c.with_batch(c.out_type().shape)));
 }
 
@@ -144,12 +153,15 @@ void EmbeddingBackward::batch(BatchContext& c) {
     const Tensor tables = reshape_to(Operand(table, where), {c.out_type().shape[0], c.size(), width});
     return c.give(0, transpose(Operand(tables, where), 0, 1));
   }
-  const Attrs& a = c.attrs<Attrs>();
-  if (skips_padding(a.embedding) || a.embedding.scale_grad_by_freq) return batch_by_loop(c);
-  const Tensor entries = reshape_to(Operand(c.all(1), where), {c.size(), c.shape(0).numel(), width});
+  if (!adds_all_rows(c.attrs<Attrs>().embedding)) return batch_by_loop(c);
   const Tensor zeros =
       zeros_of({c.out_type().dtype, c.out_type().device, c.with_batch(c.out_type().shape)}, where);
-  c.give(0, scatter_add(Operand(zeros, where), 1, row_index(c, width), entries));
+  c.give(0, with_rows_added(c, zeros, 0));
+}
+
+void EmbeddingAdd::batch(BatchContext& c) {
+  if (!adds_all_rows(c.attrs<Attrs>())) return batch_by_loop(c);
+  c.give(0, with_rows_added(c, c.all(0), 1));
 }
 
 }  // namespace ops

@@ -77,6 +77,7 @@ struct EmbeddingAdd {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 using EmbeddingOps = OpList<Embedding, EmbeddingBackward, EmbeddingAdd>;

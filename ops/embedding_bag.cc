@@ -6,6 +6,7 @@
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
+#include "ops/batching.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
 #include "ops/embedding_parts.h"
@@ -121,6 +122,95 @@ void EmbeddingBagMax::vjp(RuleContext& c) {
 void EmbeddingBagMax::jvp(TangentContext& c) {
   const Tensor& rows = c.out(1);
   c.give(0, where(lt(rows, 0), 0, gather(c.tangent(1), 0, clamp(rows, Operand(Scalar(0))))));
+}
+
+// ---- batches of vmap ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Whether only the table differs between samples: then the tables are columns of one.
+bool only_tables_differ(const BatchContext& c) {
+  for (int i = 0; i < c.operands(); ++i)
+    if (c.is_batched(i) != (i == 1)) return false;
+  return true;
+}
+
+// The results on one table that has the columns of all; those after the first `wide` are the same for each sample.
+void bags_of_columns(BatchContext& c, int wide) {
+  const SourceLocation where = c.where();
+  Tensors operands;
+  for (int i = 0; i < c.operands(); ++i) operands.push_back(c.value(i));
+  const Dim rows = c.shape(1)[0], width = c.shape(1)[1];
+  operands[1] = reshape_to(Operand(move_dim(operands[1], 0, 1, where), where), {rows, c.size() * width});
+  const Tensors results = c.run(operands);
+  for (int i = 0; i < c.call().outputs; ++i) {
+    const Tensor& y = results[static_cast<size_t>(i)];
+    if (i >= wide) {
+      c.give_same(i, y);
+    } else {
+      const Tensor split = reshape_to(Operand(y, where), {c.out_type(i).shape[0], c.size(), width});
+      c.give(i, move_dim(split, 1, 0, where));
+    }
+  }
+}
+
+// Whether one table and one list of offsets serve all samples: then their bags are bags of one call. Offsets of each
+// sample would have to be checked one by one, that each begins with 0. Frequencies of rows are those of a sample.
+bool have_joined_bags(const BatchContext& c) {
+  const bool counts_rows = c.attrs<EmbeddingBagAttrs>().embedding.scale_grad_by_freq;
+  return !c.is_batched(1) && !c.is_batched(2) && !counts_rows;
+}
+
+// The bags that the offsets or the index of a sample list; with an end of the last one one more, of what is in no bag.
+Dim listed_bags(const BatchContext& c) { return c.shape(c.has_operand(2) ? 2 : 0)[0]; }
+
+// `count` times the number of samples before each: (batch).
+Tensor before_each(const BatchContext& c, Dim count) {
+  const Tensor sample = arange(Scalar(c.size()), TensorOptions{kInt64, c.out_type().device}, c.where());
+  return mul(Operand(sample, c.where()), Operand(Scalar(count), c.where()));
+}
+
+// The results for the listed bags of all samples, one after the other.
+Tensors joined_bags(BatchContext& c) {
+  Tensors operands = all_operands(c);
+  operands[1] = c.value(1);
+  if (c.has_operand(2)) {
+    const Tensor before = unsqueeze(Operand(before_each(c, c.shape(0)[0]), c.where()), 1);
+    operands[2] = add(Operand(before, c.where()), Operand(c.value(2), c.where()));
+  }
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (i != 1 && operands[i].defined()) operands[i] = fold(operands[i], c.where());
+  EmbeddingBagAttrs attrs = c.attrs<EmbeddingBagAttrs>();
+  attrs.include_last_offset = false;
+  return c.run(operands, &attrs);
+}
+
+// Of the listed bags of all samples, the bags of each.
+Tensor bags_of_each(const BatchContext& c, const Tensor& all) {
+  const Tensor listed = unfold_first(all, c.size(), listed_bags(c), c.where());
+  return narrow(Operand(listed, c.where()), 1, 0, c.out_type().shape[0]);
+}
+
+}  // namespace
+
+void EmbeddingBag::batch(BatchContext& c) {
+  if (only_tables_differ(c)) return bags_of_columns(c, 1);
+  if (!have_joined_bags(c)) return batch_by_loop(c);
+  const Tensors all = joined_bags(c);
+  c.give(0, bags_of_each(c, all[0]));
+  const Dim entries = c.shape(0)[0];
+  const Tensor listed = unfold_first(all[1], c.size(), entries, c.where());
+  const Tensor bag = sub(listed, align(before_each(c, listed_bags(c)), listed.impl().rank(), c.where()));
+  const Tensor is_in_bag = lt(bag, Operand(Scalar(c.out_type().shape[0]), c.where()));
+  c.give(1, where(is_in_bag, bag, 0));
+  c.give(2, where(is_in_bag, unfold_first(all[2], c.size(), entries, c.where()), 0));
+}
+
+void EmbeddingBagMax::batch(BatchContext& c) {
+  if (only_tables_differ(c)) return bags_of_columns(c, 2);
+  if (!have_joined_bags(c)) return batch_by_loop(c);
+  const Tensors all = joined_bags(c);
+  for (int i = 0; i < 2; ++i) c.give(i, bags_of_each(c, all[static_cast<size_t>(i)]));
 }
 
 }  // namespace ops

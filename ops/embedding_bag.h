@@ -44,6 +44,7 @@ struct EmbeddingBag {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 /// (index, weight, offsets or none) -> (y [bags, width], row of each element or -1).
@@ -61,6 +62,7 @@ struct EmbeddingBagMax {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
+  static void batch(BatchContext& c);
 };
 
 using EmbeddingBagOps = OpList<EmbeddingBag, EmbeddingBagMax>;

@@ -32,6 +32,8 @@ void FlatIndex::infer(const Call& call, TensorImpl* const* outputs) {
 
 }  // namespace ops
 
+// ---- items of an index ----------------------------------------------------------------------------------------------
+
 indexing::TensorIndex::TensorIndex(const char* dots) : item_(Ellipsis) {
   if (std::string_view(dots) != "...")
     fail(Category::bad_argument, "index",
@@ -39,6 +41,32 @@ indexing::TensorIndex::TensorIndex(const char* dots) : item_(Ellipsis) {
 }
 
 Tensor indexing::TensorIndex::mask(bool flag) { return full({}, flag); }
+
+namespace indexing {
+
+template <class T>
+const T& TensorIndex::get(const char* kind) const {
+  if (const T* value = std::get_if<T>(&item_)) return *value;
+  fail(Category::bad_argument, "TensorIndex", fmt::format("the item is not {}", kind));
+}
+
+bool TensorIndex::is_none() const { return std::holds_alternative<std::nullopt_t>(item_); }
+bool TensorIndex::is_ellipsis() const { return std::holds_alternative<EllipsisIndexType>(item_); }
+bool TensorIndex::is_integer() const { return std::holds_alternative<int64_t>(item_); }
+bool TensorIndex::is_slice() const { return std::holds_alternative<indexing::Slice>(item_); }
+// true and false are masks without dims.
+bool TensorIndex::is_boolean() const {
+  const Tensor* const x = std::get_if<Tensor>(&item_);
+  return x && x->dtype() == kBool && x->dim() == 0;
+}
+bool TensorIndex::is_tensor() const { return std::holds_alternative<Tensor>(item_) && !is_boolean(); }
+
+int64_t TensorIndex::integer() const { return get<int64_t>("an integer"); }
+bool TensorIndex::boolean() const { return get<Tensor>("a boolean").item<bool>(); }
+const indexing::Slice& TensorIndex::slice() const { return get<indexing::Slice>("a slice"); }
+const Tensor& TensorIndex::tensor() const { return get<Tensor>("a tensor"); }
+
+}  // namespace indexing
 
 namespace {
 
@@ -107,7 +135,9 @@ Resolved resolve(Operand x, const Indices& index, std::string_view op) {
     if (const int64_t* i = std::get_if<int64_t>(&item)) {
       y = select(at, d, *i);
     } else if (const Slice* s = std::get_if<Slice>(&item)) {
-      if (s->start || s->stop || s->step != 1) y = slice(at, d, s->start, s->stop, s->step);
+      std::optional<int64_t> stop;
+      if (s->has_stop()) stop = s->stop();
+      if (s->start() != 0 || stop || s->step() != 1) y = slice(at, d, s->start(), stop, s->step());
       ++d;
     } else if (std::holds_alternative<std::nullopt_t>(item)) {
       y = unsqueeze(at, d++);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <concepts>
+#include <limits>
 #include <optional>
 #include <variant>
 
@@ -41,11 +42,20 @@ using IndexingOps = OpList<FlatIndex>;
 namespace indexing {
 
 /// start:stop:step; None leaves a bound out. step >= 1.
-struct Slice {
-  std::optional<int64_t> start, stop;
-  int64_t step;
+class Slice {
+ public:
   Slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, std::optional<int64_t> step = {})
-      : start(start), stop(stop), step(step.value_or(1)) {}
+      : start_(start), stop_(stop), step_(step.value_or(1)) {}
+  /// 0 where it was left out.
+  int64_t start() const { return start_.value_or(0); }
+  /// The largest number where it was left out.
+  int64_t stop() const { return stop_.value_or(std::numeric_limits<int64_t>::max()); }
+  int64_t step() const { return step_; }
+  bool has_stop() const { return stop_.has_value(); }
+
+ private:
+  std::optional<int64_t> start_, stop_;
+  int64_t step_;
 };
 /// All dims that the other items leave: Ellipsis, or "...".
 struct EllipsisIndexType {};
@@ -69,8 +79,22 @@ class TensorIndex {
   TensorIndex(Tensor index) : item_(std::move(index)) {}
   const Item& item() const { return item_; }
 
+  bool is_none() const;
+  bool is_ellipsis() const;
+  bool is_integer() const;
+  bool is_boolean() const;
+  bool is_slice() const;
+  bool is_tensor() const;
+  // Error(bad_argument) for an item of another kind.
+  int64_t integer() const;
+  bool boolean() const;
+  const indexing::Slice& slice() const;
+  const Tensor& tensor() const;
+
  private:
   static Tensor mask(bool flag);
+  template <class T>
+  const T& get(const char* kind) const;
   Item item_;
 };
 

@@ -27,6 +27,7 @@ struct TotalNorm {
   static constexpr int8_t arity = -1;
   static constexpr uint32_t traits = Trait::pure | Trait::checks;
   static void infer(const Call& call, TensorImpl* const* outputs);
+  static void batch(BatchContext& c);
 };
 
 using TotalNormOps = OpList<TotalNorm>;

@@ -14,6 +14,9 @@ namespace torch {
 RG_ABSENT(Tensor, complex);          // no complex dtypes: real and imaginary parts in a last dim of size 2
 RG_ABSENT(Tensor, polar);            // no complex dtypes: real and imaginary parts in a last dim of size 2
 RG_ABSENT(Tensor, view_as_complex);  // no complex dtypes: real and imaginary parts in a last dim of size 2
+RG_ABSENT(Tensor, view_as_real);     // no complex dtypes: real and imaginary parts in a last dim of size 2
+RG_ABSENT(void, linalg_eig);         // no complex dtypes: linalg_eigh() of a symmetric matrix
+RG_ABSENT(Tensor, linalg_eigvals);   // no complex dtypes: linalg_eigvalsh() of a symmetric matrix
 RG_ABSENT(Tensor, stft);             // no complex dtypes: unfold(), and matmul() with cosines and sines
 RG_ABSENT(Tensor, istft);            // no complex dtypes: matmul() with cosines and sines
 namespace fft {
@@ -26,6 +29,9 @@ RG_ABSENT(Tensor, ifft2);  // no complex dtypes: matmul() with cosines and sines
 RG_ABSENT(Tensor, fftn);   // no complex dtypes: matmul() with cosines and sines
 RG_ABSENT(Tensor, ifftn);  // no complex dtypes: matmul() with cosines and sines
 }  // namespace fft
+
+RG_ABSENT(Tensor, poisson);   // no such draw: std::poisson_distribution for the elements of a tensor()
+RG_ABSENT(Tensor, binomial);  // no such draw: bernoulli() of a dim more, and its sum
 
 RG_ABSENT(Tensor, sparse_coo_tensor);  // no sparse tensors: index_put_() into zeros()
 RG_ABSENT(IValue, pickle_load);        // no pickles: safetensors.torch.save_file in Python, torch::load here

@@ -200,7 +200,6 @@ using retrograd::dropout;
 using retrograd::dsplit;
 using retrograd::dstack;
 using retrograd::einsum;
-using retrograd::elu;
 using retrograd::embedding;
 using retrograd::embedding_bag;
 using retrograd::empty;

@@ -64,11 +64,62 @@ inline Tensor linalg_norm(const retrograd::Operand& A, const char* ord,
                           const retrograd::IntArray& dim = {-2, -1}, bool keepdim = false) {
   return retrograd::linalg::matrix_norm(A, ord, dim, keepdim);
 }
-inline Tensor linalg_lstsq(const retrograd::Operand& A, const retrograd::Operand& B) {
-  return retrograd::linalg::lstsq(A, B);
+/// (solution, residuals, rank, singular values). As with libtorch's driver for the CPU the second and the last have no
+/// elements.
+std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const retrograd::Operand& A,
+                                                        const retrograd::Operand& B);
+/// ord: "fro" or "nuc".
+inline Tensor linalg_matrix_norm(const retrograd::Operand& A, std::string_view ord,
+                                 const retrograd::IntArray& dim = {-2, -1}, bool keepdim = false) {
+  return retrograd::linalg::matrix_norm(A, ord, dim, keepdim);
+}
+inline Tensor linalg_matrix_norm(const retrograd::Operand& A, const char* ord = "fro",
+                                 const retrograd::IntArray& dim = {-2, -1}, bool keepdim = false) {
+  return retrograd::linalg::matrix_norm(A, ord, dim, keepdim);
+}
+inline Tensor linalg_matrix_norm(const retrograd::Operand& A, Scalar ord,
+                                 const retrograd::IntArray& dim = {-2, -1}, bool keepdim = false) {
+  return retrograd::linalg::matrix_norm(A, ord, dim, keepdim);
+}
+/// Of the elements along one or two dims.
+inline Tensor frobenius_norm(const retrograd::Operand& A, const retrograd::IntList& dim,
+                             bool keepdim = false) {
+  return retrograd::vector_norm(A, 2, dim, keepdim);
+}
+inline Tensor nuclear_norm(const retrograd::Operand& A, const retrograd::IntArray& dim,
+                           bool keepdim = false) {
+  return retrograd::linalg::matrix_norm(A, "nuc", dim, keepdim);
+}
+inline Tensor nuclear_norm(const retrograd::Operand& A, bool keepdim = false) {
+  return nuclear_norm(A, {-2, -1}, keepdim);
+}
+inline Tensor linalg_multi_dot(const retrograd::Tensors& tensors) {
+  return retrograd::linalg::multi_dot(tensors);
+}
+inline Tensor chain_matmul(const retrograd::Tensors& matrices) {
+  return matrices.size() == 1 ? matrices.front() : retrograd::linalg::multi_dot(matrices);
+}
+inline Tensor linalg_vecdot(const retrograd::Operand& x, const retrograd::Operand& y, int64_t dim = -1) {
+  return retrograd::linalg::vecdot(x, y, dim);
+}
+inline Tensor linalg_matmul(const retrograd::Operand& a, const retrograd::Operand& b) {
+  return retrograd::matmul(a, b);
 }
 inline Tensor linalg_solve(const retrograd::Operand& A, const retrograd::Operand& B, bool left = true) {
   return retrograd::solve(A, B, left);
+}
+inline Tensor linalg_solve_triangular(const retrograd::Operand& A, const retrograd::Operand& B, bool upper,
+                                      bool left = true, bool unitriangular = false) {
+  return retrograd::solve_triangular(A, B, upper, left, unitriangular);
+}
+/// (X, A) with A X = b, or A' X = b with `transpose`.
+inline std::tuple<Tensor, Tensor> triangular_solve(const retrograd::Operand& b, const retrograd::Operand& A,
+                                                   bool upper = true, bool transpose = false,
+                                                   bool unitriangular = false) {
+  const Tensor coefficients = retrograd::clone(A);
+  return {retrograd::solve_triangular(transpose ? coefficients.mT() : coefficients, b, upper != transpose,
+                                      true, unitriangular),
+          coefficients};
 }
 inline Tensor linalg_cholesky(const retrograd::Operand& A, bool upper = false) {
   return retrograd::cholesky(A, upper);

@@ -41,6 +41,25 @@ inline Tensor concat(const retrograd::Tensors& tensors, int64_t dim = 0) { retur
 inline Tensor concatenate(const retrograd::Tensors& tensors, int64_t dim = 0) { return cat(tensors, dim); }
 inline Tensor i0(const retrograd::Operand& x) { return retrograd::special::i0(x); }
 inline Tensor log_sigmoid(const retrograd::Operand& x) { return retrograd::logsigmoid(x); }
+inline Tensor row_stack(const retrograd::Tensors& tensors) { return vstack(tensors); }
+inline Tensor trapz(const retrograd::Operand& y, const Tensor& x, int64_t dim = -1) {
+  return retrograd::trapezoid(y, x, dim);
+}
+inline Tensor trapz(const retrograd::Operand& y, Scalar dx = 1, int64_t dim = -1) {
+  return retrograd::trapezoid(y, dx, dim);
+}
+inline Tensor constant_pad_nd(const retrograd::Operand& x, IntArrayRef pad, Scalar value = 0) {
+  return retrograd::pad(x, pad.vec(), "constant", value);
+}
+inline bool is_same_size(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes(); }
+inline bool is_floating_point(const Tensor& x) { return x.is_floating_point(); }
+
+/// elu(x, alpha = 1, scale = 1, input_scale = 1): scale * x if x > 0, else scale * alpha * (e^(input_scale * x) - 1).
+inline constexpr retrograd::ops::Function<retrograd::ops::Elu> elu;
+
+/// (count, r): each choice of r elements of a vector, in the order of their places, which may be repeated with
+/// `with_replacement`. Error(bad_dim) unless there is one dim, Error(bad_argument) for a negative r.
+Tensor combinations(const retrograd::Operand& x, int64_t r = 2, bool with_replacement = false);
 
 /// The positions where the condition holds: one int64 vector for each dim.
 inline retrograd::Tensors where(const retrograd::Operand& condition) {

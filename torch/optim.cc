@@ -1,7 +1,12 @@
 // See torch/optim.h.
 #include "torch/optim.h"
 
+#include <algorithm>
+#include <tuple>
+
 #include <fmt/format.h>
+
+#include "ops/float_ops.h"
 
 namespace torch::optim {
 
@@ -108,6 +113,36 @@ retrograd::optim::Optimizer& Optimizer::impl() const {
       "an optimizer of the user is none of the library's; it has param_groups(), and its own state");
 }
 
+// ---- states of update rules -------------------------------------------------------------------------------
+
+namespace detail {
+
+const Tensor& RuleParamState::tensor(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? none_ : found->second;
+}
+
+bool RuleParamState::read(const retrograd::StateDict& state, const std::string& prefix) {
+  tensors_.clear();
+  for (auto entry = state.lower_bound(prefix); entry != state.end() && entry->first.starts_with(prefix);
+       ++entry)
+    tensors_.emplace(entry->first.substr(prefix.size()), entry->second);
+  const auto step = tensors_.find("step");
+  if (step == tensors_.end()) return false;
+  step_ = step->second.item<int64_t>();
+  tensors_.erase(step);
+  return true;
+}
+
+bool operator==(const RuleParamState& a, const RuleParamState& b) {
+  const auto are_equal = [](const auto& x, const auto& y) {
+    return x.first == y.first && retrograd::equal(x.second, y.second);
+  };
+  return a.step_ == b.step_ && std::ranges::equal(a.tensors_, b.tensors_, are_equal);
+}
+
+}  // namespace detail
+
 // ---- of an update rule ------------------------------------------------------------------------------------
 
 namespace detail {
@@ -152,6 +187,8 @@ class RuleOptimizer::Impl final : public retrograd::optim::RuleOptimizer {
   Impl(const RuleInfo& rule, std::shared_ptr<ParamGroups> groups)
       : RuleOptimizer(rule, std::make_unique<SharedGroups>(rule, std::move(groups)), SourceLocation()) {}
   using retrograd::optim::RuleOptimizer::follow_groups;
+
+  ParamStates shown;  // by the last call of state()
 };
 
 RuleOptimizer::RuleOptimizer(const ParamGroups& groups, std::unique_ptr<OptimizerOptions> defaults)
@@ -160,6 +197,21 @@ RuleOptimizer::RuleOptimizer(const ParamGroups& groups, std::unique_ptr<Optimize
 
 retrograd::optim::Optimizer& RuleOptimizer::impl() const { return *impl_; }
 void RuleOptimizer::follow_groups() { impl_->follow_groups(SourceLocation()); }
+
+// The states that were shown before stay where they are: the program may refer to them.
+const ParamStates& RuleOptimizer::read_state() const {
+  const retrograd::StateDict all = impl_->state_dict();
+  const retrograd::Tensors params = impl_->parameters();
+  ParamStates states;
+  for (size_t i = 0; i < params.size(); ++i) {
+    auto entry = impl_->shown.extract(params[i].get());
+    std::unique_ptr<OptimizerParamState> state =
+        entry ? std::move(entry.mapped()) : std::unique_ptr<OptimizerParamState>(defaults_->param_state());
+    if (static_cast<RuleParamState&>(*state).read(all, fmt::format("{}.", i)))
+      states.emplace(params[i].get(), std::move(state));
+  }
+  return impl_->shown = std::move(states);
+}
 
 Tensor RuleOptimizer::step(LossClosure closure) {
   if (closure) return impl_->step(closure, SourceLocation());
@@ -174,6 +226,18 @@ const RuleInfo* RuleOptions<Self, Rule>::rule() const {
 template <class Self, class Rule>
 std::unique_ptr<OptimizerOptions> RuleOptions<Self, Rule>::initial() const {
   return std::make_unique<Self>();
+}
+template <class Self, class Rule>
+std::unique_ptr<RuleParamState> RuleOptions<Self, Rule>::param_state() const {
+  return std::make_unique<typename Self::ParamState>();
+}
+
+bool are_same_options(const RuleInfo& rule, const void* a, const void* b) {
+  retrograd::optim::detail::StepInputs of_a, of_b;
+  rule.read(a, of_a);
+  rule.read(b, of_b);
+  return std::equal(of_a.numbers, of_a.numbers + rule.step, of_b.numbers) &&
+         std::equal(of_a.structure, of_a.structure + rule.structure, of_b.structure);
 }
 
 #define RG_OPTIONS(NAME, RULE) template class RuleOptions<NAME##Options, RULE>;
@@ -211,6 +275,15 @@ std::optional<std::string> LBFGSOptions::line_search_fn() const {
   return "strong_wolfe";
 }
 
+bool operator==(const LBFGSOptions& a, const LBFGSOptions& b) {
+  const auto parts = [](const LBFGSOptions& o) {
+    const auto& d = o.data();
+    return std::tuple(d.lr, d.max_iter, d.max_eval, d.tolerance_grad, d.tolerance_change, d.history_size,
+                      d.line_search_fn);
+  };
+  return parts(a) == parts(b);
+}
+
 LBFGS::LBFGS(const ParamGroups& groups, LBFGSOptions defaults)
     : Optimizer(groups, std::make_unique<LBFGSOptions>(std::move(defaults))) {
   follow_groups();
@@ -235,6 +308,10 @@ retrograd::optim::Optimizer& LBFGS::impl() const {
     options->data_ = &impl_->options;
   }
   return *impl_;
+}
+
+const ParamStates& LBFGS::read_state() const {
+  retrograd::fail(Category::unsupported, "LBFGS", "it has no state(). Hint: state_dict()");
 }
 
 Tensor LBFGS::step(LossClosure closure) {

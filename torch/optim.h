@@ -6,7 +6,7 @@
 //
 //   OptimizerOptions      the options of a group: those of an update rule (Rule::Options), which RuleOptions keeps
 //   OptimizerParamGroup   tensors and their options
-//   OptimizerParamState   what an optimizer that a user writes keeps for a parameter
+//   OptimizerParamState   what an optimizer keeps for a parameter: torch/optim_state.h
 //   Optimizer             groups, defaults, step(); the base of optimizers that users write
 //   OptimizerOf<Options>  an optimizer of an update rule. It owns a RuleOptimizer of the library, which reads these
 //                         groups where they are: what a program changes holds in the next step, recorded ones too
@@ -14,22 +14,16 @@
 //
 // Where libtorch takes an Optimizer, the library's schedulers and scalers take this one, too: it converts to the
 // library's. An option that a group leaves at the constructor's value is that of the defaults, as in libtorch.
-// Limits: state() does not exist; state_dict() has Python's names. LBFGS keeps the parameters that it was made with.
+// Limits: what state() gives cannot be changed but for the elements of its tensors; LBFGS has no state(), and keeps the
+// parameters that it was made with.
 // Start reading at Optimizer; torch/optim.cc.
 #pragma once
 
-#include <unordered_map>
-
 #include "optim/optimizers.h"
-#include "torch/types.h"
+#include "torch/optim_state.h"
 
 #pragma GCC visibility push(default)
 namespace torch {
-
-namespace serialize {
-class OutputArchive;
-class InputArchive;
-}  // namespace serialize
 
 namespace optim {
 
@@ -44,10 +38,12 @@ class OptimizerOptions {
   virtual void serialize(torch::serialize::InputArchive&) {}
   virtual void serialize(torch::serialize::OutputArchive&) const {}
 
-  // Of an update rule; null for options that a user has written: the rule, its options, and these as they are made.
+  // Of an update rule; null for options that a user has written: the rule, its options, these as they are made,
+  // and a state without values.
   virtual const retrograd::optim::detail::RuleInfo* rule() const { return nullptr; }
   virtual void* values() { return nullptr; }
   virtual std::unique_ptr<OptimizerOptions> initial() const { return nullptr; }
+  virtual std::unique_ptr<detail::RuleParamState> param_state() const { return nullptr; }
 };
 
 /// Options of a user's optimizer: clone() by copy.
@@ -55,24 +51,6 @@ template <class Derived>
 class OptimizerCloneableOptions : public OptimizerOptions {
  public:
   std::unique_ptr<OptimizerOptions> clone() const override {
-    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
-  }
-};
-
-/// What a user's optimizer keeps for one parameter.
-class OptimizerParamState {
- public:
-  virtual ~OptimizerParamState() = default;
-  virtual std::unique_ptr<OptimizerParamState> clone() const = 0;
-  virtual void serialize(torch::serialize::InputArchive&) {}
-  virtual void serialize(torch::serialize::OutputArchive&) const {}
-};
-
-/// clone() by copy.
-template <class Derived>
-class OptimizerCloneableParamState : public OptimizerParamState {
- public:
-  std::unique_ptr<OptimizerParamState> clone() const override {
     return std::make_unique<Derived>(static_cast<const Derived&>(*this));
   }
 };
@@ -156,9 +134,11 @@ class Optimizer {
   /// Those of the first group.
   std::vector<Tensor>& parameters() { return param_groups_.at(0).params(); }
   const std::vector<Tensor>& parameters() const { return param_groups_.at(0).params(); }
-  size_t size() const;          ///< how many tensors
-  void state() const = delete;  // state_dict() has the state, with Python's names
+  size_t size() const;  ///< how many tensors
 
+  /// What steps have made for each parameter, by Tensor::unsafeGetTensorImpl(). Tensors share the memory of the
+  /// optimizer; counts are those of the last call.
+  const ParamStates& state() const { return read_state(); }
   /// State and options: Optimizer of retrograd (optim/optimizer.h). Error(unsupported) for a user's optimizer.
   retrograd::StateDict state_dict() const { return impl().state_dict(); }
   void load_state_dict(const retrograd::StateDict& state) { impl().load_state_dict(state); }
@@ -171,11 +151,11 @@ class Optimizer {
  protected:
   virtual retrograd::optim::Optimizer& impl() const;
   virtual void follow_groups() {}
+  virtual const ParamStates& read_state() const { return state_; }
 
   SharedParamGroups param_groups_;
   std::unique_ptr<OptimizerOptions> defaults_;
-  /// Of a user's optimizer, by Tensor::unsafeGetTensorImpl().
-  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> state_;
+  ParamStates state_;  ///< of a user's optimizer
 
  private:
   OptimizerParamGroup completed(const OptimizerParamGroup& group) const;
@@ -192,6 +172,8 @@ struct Pair : std::array<double, 2> {
 template <class T>
 using OptionArgument = std::conditional_t<std::is_same_v<T, std::array<double, 2>>, Pair, T>;
 
+bool are_same_options(const retrograd::optim::detail::RuleInfo& rule, const void* a, const void* b);
+
 /// The options of an update rule; Self, derived from it, adds accessors.
 template <class Self_, class Rule>
 class RuleOptions : public OptimizerCloneableOptions<Self_> {
@@ -203,6 +185,10 @@ class RuleOptions : public OptimizerCloneableOptions<Self_> {
   const retrograd::optim::detail::RuleInfo* rule() const override;
   void* values() override { return &values_; }
   std::unique_ptr<OptimizerOptions> initial() const override;
+  std::unique_ptr<RuleParamState> param_state() const override;
+  friend bool operator==(const RuleOptions& a, const RuleOptions& b) {
+    return are_same_options(*a.rule(), &a.values_, &b.values_);
+  }
 
  protected:
   using Self = Self_;
@@ -223,6 +209,7 @@ class RuleOptimizer : public Optimizer {
   RuleOptimizer(const ParamGroups& groups, std::unique_ptr<OptimizerOptions> defaults);
   retrograd::optim::Optimizer& impl() const override;
   void follow_groups() override;
+  const ParamStates& read_state() const override;
 
  private:
   class Impl;
@@ -250,9 +237,10 @@ class OptimizerOf : public detail::RuleOptimizer {
   }                                                                         \
   auto& NAME() { return data().NAME; }                                      \
   const auto& NAME() const { return data().NAME; }
-// The options and the optimizer of one update rule: each names its options.
+// The options and the optimizer of one update rule, whose state is a NAMEParamState: each names its options.
 #define RG_OPTIMIZER(NAME, RULE, ...)                               \
   struct NAME##Options : detail::RuleOptions<NAME##Options, RULE> { \
+    using ParamState = NAME##ParamState;                            \
     using RuleOptions::RuleOptions;                                 \
     RG_OPTION(lr) __VA_ARGS__                                       \
   };                                                                \
@@ -314,6 +302,7 @@ class LBFGSOptions : public OptimizerCloneableOptions<LBFGSOptions> {
   /// "strong_wolfe" or nothing. Error(bad_argument) for another text.
   LBFGSOptions& line_search_fn(const std::optional<std::string>& name);
   std::optional<std::string> line_search_fn() const;
+  friend bool operator==(const LBFGSOptions& a, const LBFGSOptions& b);
 
  private:
   friend class LBFGS;
@@ -333,10 +322,13 @@ class LBFGS : public Optimizer {
       : LBFGS(ParamGroups{std::move(params)}, std::move(defaults)) {}
   /// Error(bad_argument) without a closure.
   Tensor step(LossClosure closure) override;
+  void state() const = delete;  // state_dict() has the state, with Python's names
 
  protected:
   retrograd::optim::Optimizer& impl() const override;
   void follow_groups() override;
+  /// Error(unsupported).
+  const ParamStates& read_state() const override;
 
  private:
   std::shared_ptr<retrograd::optim::LBFGS> impl_;

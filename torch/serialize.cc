@@ -212,6 +212,14 @@ void InputArchive::load_from(const char* data, size_t size, std::optional<Device
   take(std::move(content), device);
 }
 
+void InputArchive::load_from(const std::function<size_t(uint64_t, void*, size_t)>& read,
+                             const std::function<size_t()>& size, std::optional<Device> device) {
+  std::vector<char> bytes(size());
+  if (read(0, bytes.data(), bytes.size()) != bytes.size())
+    throw retrograd::FileError("cannot read the archive: the function has not given all bytes");
+  load_from(bytes.data(), bytes.size(), device);
+}
+
 // ---- what is saved ----------------------------------------------------------------------------------------
 
 OutputArchive& operator<<(OutputArchive& archive, const Tensor& tensor) {

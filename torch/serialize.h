@@ -79,6 +79,9 @@ class InputArchive {
   void load_from(const std::string& path, std::optional<Device> device = {});
   void load_from(std::istream& in, std::optional<Device> device = {});
   void load_from(const char* data, size_t size, std::optional<Device> device = {});
+  /// size() bytes, which read(position, to, count) writes to memory; it returns how many: FileError unless all.
+  void load_from(const std::function<size_t(uint64_t position, void* to, size_t count)>& read,
+                 const std::function<size_t()>& size, std::optional<Device> device = {});
 
  private:
   struct Content {
@@ -138,7 +141,7 @@ void save(const std::vector<Tensor>& tensors, To&&... to) {
   archive.save_to(std::forward<To>(to)...);
 }
 
-/// Loads from a path, an istream or memory: what InputArchive::load_from takes. With a device, a module is moved to it.
+/// Loads from a path, an istream, memory or a function: what InputArchive::load_from takes. With a device, a module is moved to it.
 /// A list is appended to.
 template <class Value, class... From>
 void load(Value& value, From&&... from) {

@@ -3,6 +3,8 @@
 #include <retrograd/retrograd.h>
 #include <catch2/catch.hpp>
 
+#include "ops/batching.h"
+#include "ops/total_norm.h"
 #include "tests/autograd/numbers.h"
 #include "tests/errors.h"
 
@@ -78,11 +80,53 @@ TEST_CASE("chunks give the same") {
 TEST_CASE("an empty batch gives an empty result of the right type") {
   const Tensor x = numbers({0, 4}), w = numbers({4}, 2);
   CHECK(rg::vmap(dot, {0, nullopt})(x, w).impl().shape() == rg::Shape{0});
-  const auto loops = [](const Tensor& x) { return rg::histc(x, 3, 0, 1); };
-  CHECK(rg::vmap(loops)(x).impl().shape() == rg::Shape{0, 3});
+  const auto loops = [](const Tensor& x) { return rg::median(x); };
+  CHECK(rg::vmap(loops)(x).impl().shape() == rg::Shape{0});
   const auto convolve = [](const Tensor& x, const Tensor& w) { return rg::conv1d(x, w); };
   const Tensor convolved = rg::vmap(convolve)(numbers({0, 1, 2, 5}), numbers({0, 3, 2, 2}));
   CHECK(convolved.impl().shape() == rg::Shape{0, 1, 3, 4});
+}
+
+/// f of a batch, and a loop over its samples; and whether vmap called it in one.
+template <class F>
+void check_in_one_call(const char* op, const F& f, const Tensor& x) {
+  INFO(op);
+  Tensors each;
+  for (int64_t k = 0; k < x.size(0); ++k) each.push_back(f(x[k]));
+  check_close(rg::vmap(f)(x), rg::stack(each));
+  const std::vector<std::string> looped = rg::ops::looped_ops();
+  CHECK(std::ranges::find(looped, op) == looped.end());
+}
+
+TEST_CASE("ops without a derivative are called once for all samples") {
+  const Tensor x = numbers({3, 2, 5});
+  const auto third = [](const Tensor& x) { return x * 3.0; };
+  for (const rg::ScalarType dtype : {rg::kFloat64, rg::kFloat32, rg::kBFloat16}) {
+    // Values on the edges of bins, outside, and NaN.
+    const Tensor edges = rg::tensor({-1., 0., .25, .5, .75, 1., 2., std::nan("")}, {2, 4}, {dtype});
+    check_in_one_call(
+        "histc", [](const Tensor& x) { return rg::histc(x, 4, 0, 1); }, edges);
+    check_in_one_call(
+        "histc", [](const Tensor& x) { return rg::histc(x, 3, -0.5, 1.5); }, x.to(dtype));
+    for (const double p : {1.0, 2.0, 3.5, double(INFINITY)})
+      check_in_one_call(
+          "total_norm",
+          [&](const Tensor& x) {
+            return rg::total_norm({x[0], x, third(x)}, p);
+          },
+          x.to(dtype));
+  }
+}
+
+TEST_CASE("bags of indices that do not fit are refused for each sample") {
+  const Tensor table = numbers({4, 2}), starts = rg::tensor({0, 2}, {rg::kInt64});
+  const auto bags = [&](const Tensor& index) {
+    return rg::embedding_bag(index, table, starts, false, "sum");
+  };
+  const Tensor right = rg::tensor({0, 1, 2, 3, 3, 0}, {2, 3}, {rg::kInt64});
+  check_close(rg::vmap(bags)(right), rg::stack({bags(right[0]), bags(right[1])}));
+  const Tensor beyond = rg::tensor({0, 1, 4, 3, 3, 0}, {2, 3}, {rg::kInt64});
+  CHECK(rg::category_of([&] { rg::vmap(bags)(beyond); }) == rg::Category::index_out_of_range);
 }
 
 TEST_CASE("a linear map for each sample may have no results") {

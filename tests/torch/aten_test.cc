@@ -155,5 +155,78 @@ TEST_CASE("grids are resampled") {
               {0, 0.5, 1, 1, 1.5, 2, 2, 2.5, 3});
 }
 
+TEST_CASE("elu has ATen's three factors") {
+  const auto x = torch::tensor({-2., -0.5, 0., 1.5}, torch::dtype(torch::kDouble).requires_grad(true));
+  const auto y = torch::elu(x, 0.7, 1.3, 2.0);
+  check_close(y, {-0.893333, -0.575235, 0, 1.95});
+  y.sum().backward();
+  check_close(x.grad(), {0.033334, 0.669541, 1.82, 1.3});
+  check_close(torch::elu(x, 1, 0, 1), {0, 0, 0, 0});
+  check_close(torch::elu(x, 0.5), {-0.432332, -0.196735, 0, 1.5});
+}
+
+TEST_CASE("combinations are in the order of places") {
+  const auto x = torch::tensor({3., 5., 7.}, torch::requires_grad());
+  CHECK(torch::combinations(x).to_vector() == Values{3, 5, 3, 7, 5, 7});
+  CHECK(torch::combinations(x, 2, /*with_replacement=*/true).to_vector() ==
+        Values{3, 3, 3, 5, 3, 7, 5, 5, 5, 7, 7, 7});
+  CHECK(torch::combinations(x, 3).sizes() == torch::IntArrayRef{1, 3});
+  CHECK(torch::combinations(x, 4).sizes() == torch::IntArrayRef{0, 4});
+  CHECK(torch::combinations(torch::zeros({0}), 2, true).sizes() == torch::IntArrayRef{0, 2});
+  CHECK(torch::combinations(x, 0).sizes() == torch::IntArrayRef{0});
+  torch::combinations(x).sum().backward();
+  CHECK(x.grad().to_vector() == Values{2, 2, 2});
+  CHECK(retrograd::category_of([&] { torch::combinations(x, -1); }) == retrograd::Category::bad_argument);
+  CHECK(retrograd::category_of([] {
+          torch::combinations(torch::ones({2, 2}));
+        }) == retrograd::Category::bad_dim);
+}
+
+TEST_CASE("norms and products of matrices by their older names") {
+  const auto x = torch::arange(12, torch::kDouble).view({3, 4}) - 5;
+  check_close(torch::frobenius_norm(x, {0, 1}), {12.083046});
+  check_close(torch::frobenius_norm(x, {1}), {7.348469, 2.449490, 9.273618});
+  check_close(torch::nuclear_norm(x), {15.285051});
+  CHECK(torch::nuclear_norm(x.view({1, 3, 4}), {1, 2}, true).sizes() == torch::IntArrayRef{1, 1, 1});
+  check_close(torch::linalg_matrix_norm(x, "fro"), {12.083046});
+  check_close(torch::linalg_matrix_norm(x), {12.083046});
+  check_close(torch::chain_matmul({x, x.t()}).sum(), {54});
+  CHECK(torch::equal(torch::chain_matmul({x}), x));
+  CHECK(torch::equal(torch::linalg_multi_dot({x, x.t(), x}), x.mm(x.t()).mm(x)));
+  CHECK(torch::equal(torch::linalg_vecdot(x, x), (x * x).sum(1)));
+  CHECK(torch::equal(torch::linalg_matmul(x, x.t()), x.mm(x.t())));
+}
+
+TEST_CASE("systems of equations by their older names") {
+  const auto b = torch::tensor({{2.}, {3.}}, torch::kDouble);
+  const auto T = torch::tensor({{2., 1.}, {0., 4.}}, torch::kDouble);
+  const auto [X, coefficients] = torch::triangular_solve(b, T);
+  check_close(X, {0.625, 0.75});
+  CHECK(torch::equal(coefficients, T));
+  CHECK(coefficients.data_ptr() != T.data_ptr());
+  check_close(std::get<0>(torch::triangular_solve(b, T, /*upper=*/true, /*transpose=*/true)), {1, 0.5});
+  check_close(std::get<0>(torch::triangular_solve(b, T, true, false, /*unitriangular=*/true)), {-1, 3});
+  check_close(torch::linalg_solve_triangular(T, b, /*upper=*/true), {0.625, 0.75});
+
+  const auto A = torch::arange(12, torch::kDouble).sin().view({4, 3});
+  const auto B = torch::arange(8, torch::kDouble).cos().view({4, 2});
+  const auto [solution, residuals, rank, singular_values] = torch::linalg_lstsq(A, B);
+  CHECK(torch::allclose(solution, torch::linalg_pinv(A).mm(B), 1e-9, 1e-9));
+  CHECK(rank.item<int64_t>() == 2);
+  CHECK(residuals.numel() + singular_values.numel() == 0);
+}
+
+TEST_CASE("integrals, stacks and paddings by their other names") {
+  const auto y = torch::tensor({1., 2., 4.});
+  check_close(torch::trapz(y), {4.5});
+  check_close(torch::trapz(y, 0.5), {2.25});
+  check_close(torch::trapz(y, torch::tensor({0., 2., 3.})), {6});
+  CHECK(torch::row_stack({y, y}).sizes() == torch::IntArrayRef{2, 3});
+  check_close(torch::constant_pad_nd(y, {1, -1}, 9), {9, 1, 2});
+  CHECK(torch::is_same_size(y, y + 1));
+  CHECK_FALSE(torch::is_same_size(y, torch::ones({1, 3})));
+  CHECK(torch::is_floating_point(y));
+}
+
 }  // namespace
 }  // namespace libtorch

@@ -47,6 +47,23 @@ TEST_CASE("Layers of a Transformer") {
   expect(digest::of(tanh(src)), -0.3957546);
 }
 
+TEST_CASE("Parts of a layer are written as libtorch's holders") {
+  nn::TransformerEncoderLayer encoder(nn::TransformerEncoderLayerOptions(6, 2).dim_feedforward(8).dropout(0));
+  CHECK(encoder->linear1->weight.sizes() == torch::IntArrayRef{8, 6});
+  CHECK(encoder->linear2->bias.is_same(encoder->named_parameters()["linear2.bias"]));
+  CHECK(encoder->norm1->weight.is_same(encoder->named_parameters()["norm1.weight"]));
+  CHECK(encoder->self_attn->out_proj->weight.sizes() == torch::IntArrayRef{6, 6});
+  encoder->linear1->weight.requires_grad_(false);
+  CHECK_FALSE(encoder->named_parameters()["linear1.weight"].requires_grad());
+  const torch::Tensor x = wave({2, 6});
+  CHECK(torch::equal(encoder->linear1(x), encoder->linear1->forward(x)));
+  nn::TransformerDecoderLayer decoder(nn::TransformerDecoderLayerOptions(6, 2).dim_feedforward(8));
+  CHECK(decoder->multihead_attn->in_proj_weight.sizes() == torch::IntArrayRef{18, 6});
+  CHECK(decoder->norm3->bias.sizes() == torch::IntArrayRef{6});
+  nn::MultiheadAttention attention(6, 2);
+  CHECK(attention->out_proj->bias.sizes() == torch::IntArrayRef{6});
+}
+
 TEST_CASE("Stacks of layers and the Transformer") {
   const torch::Tensor src = wave({4, 2, 6}), tgt = wave({3, 2, 6}, 0.3);
   nn::TransformerEncoderLayer layer(nn::TransformerEncoderLayerOptions(6, 2).dim_feedforward(8).dropout(0));

@@ -91,6 +91,13 @@ TEST_CASE("options are chained, or the size of a batch") {
   CHECK_FALSE(loader->options().enforce_ordering);
   CHECK(loader->options().drop_last);
   CHECK(loader->options().timeout == std::chrono::milliseconds(100));
+  const data::FullDataLoaderOptions full(options), rest(data::DataLoaderOptions(3).workers(2));
+  CHECK(full.max_jobs == 5);
+  CHECK(full.timeout == std::chrono::milliseconds(100));
+  CHECK(rest.batch_size == 3);
+  CHECK(rest.max_jobs == 4);
+  CHECK(rest.enforce_ordering);
+  CHECK_FALSE(rest.drop_last);
   CHECK(data::make_data_loader(Rows(), 3)->options().batch_size == 3);
   CHECK(data::make_data_loader(Rows())->options().batch_size == 1);
 }

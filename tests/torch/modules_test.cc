@@ -277,6 +277,8 @@ TEST_CASE("Functional") {
   CHECK(torch::equal(twice(torch::ones({2})), torch::full({2}, 2.0)));
   nn::Functional leaky(torch::leaky_relu, 0.5);
   CHECK(leaky(torch::full({1}, -1.0)).item<float>() == -0.5f);
+  nn::Functional elu(torch::elu, /*alpha=*/1, /*scale=*/0, /*input_scale=*/1);
+  CHECK(torch::equal(elu(torch::ones({2})), torch::zeros({2})));
 }
 
 TEST_CASE("Modules print as in PyTorch") {
@@ -285,6 +287,16 @@ TEST_CASE("Modules print as in PyTorch") {
   text << net;
   CHECK(text.str().find("Linear(in_features=3, out_features=4, bias=false)") != std::string::npos);
   CHECK(text.str().find("(1): ") != std::string::npos);
+  const auto printed = [](const auto& module) {
+    std::ostringstream out;
+    out << module;
+    return out.str();
+  };
+  CHECK(text.str().starts_with("Sequential(\n  (0): "));
+  CHECK(printed(nn::Sequential()) == "Sequential()");
+  CHECK(printed(nn::ModuleList()) == "ModuleList()");
+  CHECK(printed(nn::Functional(torch::relu)) == "Functional()");
+  CHECK(printed(nn::ModuleList(nn::Functional(torch::relu))) == "ModuleList(\n  (0): Functional()\n)");
 }
 
 TEST_CASE("A layer computes with a tensor that is assigned to its weight") {

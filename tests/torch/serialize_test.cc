@@ -160,6 +160,27 @@ TEST_CASE("archives keep tensors, values and other archives by name") {
   CHECK_THROWS_AS(archive.save_to([](const void*, size_t) { return size_t{0}; }), c10::Error);
 }
 
+TEST_CASE("a function gives the bytes of an archive") {
+  const torch::Tensor saved = torch::arange(5, torch::kFloat);
+  std::stringstream stream;
+  torch::save(saved, stream);
+  const std::string bytes = stream.str();
+  size_t given = bytes.size();
+  const auto read = [&](uint64_t position, void* to, size_t count) {
+    bytes.copy(static_cast<char*>(to), count, position);
+    return std::min(given, count);
+  };
+  torch::Tensor x;
+  torch::load(x, read, [&] { return bytes.size(); });
+  CHECK(torch::equal(x, saved));
+  torch::serialize::InputArchive archive;
+  archive.load_from(
+      read, [&] { return bytes.size(); }, torch::Device(torch::kCPU));
+  CHECK(archive.keys() == std::vector<std::string>{"0"});
+  given = 3;
+  CHECK_THROWS_AS(torch::load(x, read, [&] { return bytes.size(); }), c10::Error);
+}
+
 TEST_CASE("files that are none, and files of Python's torch.save") {
   const std::string path = retrograd::testing::in_test_folder("pickled.pt");
   std::ofstream(path) << std::string("PK\3\4", 4) << "archive/data.pkl and more";

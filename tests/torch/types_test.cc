@@ -53,6 +53,14 @@ concept HasATransform = requires(const T& x) {
   torch::fft::rfft(x);
 };
 template <class T>
+concept DrawsCounts = requires(const T& x) {
+  torch::poisson(x);
+};
+template <class T>
+concept HasComplexEigenvalues = requires(const T& x) {
+  torch::linalg_eig(x);
+};
+template <class T>
 concept MakesComplexNumbers = requires(const T& x) {
   torch::complex(x, x);
 };
@@ -65,6 +73,7 @@ TEST_CASE("what does not exist does not compile") {
   static_assert(!std::is_convertible_v<int, torch::Device>);
   static_assert(!HasATransform<torch::Tensor>);
   static_assert(!MakesComplexNumbers<torch::Tensor>);
+  static_assert(!DrawsCounts<torch::Tensor> && !HasComplexEigenvalues<torch::Tensor>);
 }
 
 TEST_CASE("options are chained, and what they leave out is the factory's") {

@@ -28,6 +28,21 @@ struct DataLoaderOptions {
   TORCH_ARG(bool, drop_last) = false;
 };
 
+/// The same with the number of jobs that follows from the others.
+struct FullDataLoaderOptions {
+  explicit FullDataLoaderOptions(DataLoaderOptions options)
+      : batch_size(options.batch_size()),
+        workers(options.workers()),
+        max_jobs(options.max_jobs().value_or(2 * workers)),
+        timeout(options.timeout()),
+        enforce_ordering(options.enforce_ordering()),
+        drop_last(options.drop_last()) {}
+
+  size_t batch_size, workers, max_jobs;
+  std::optional<std::chrono::milliseconds> timeout;
+  bool enforce_ordering, drop_last;
+};
+
 /// With a sampler of the caller's.
 template <class Dataset, class Sampler>
 requires(!Dataset::is_stateful) std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(

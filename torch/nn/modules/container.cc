@@ -1,6 +1,8 @@
 // See torch/nn/modules/container.h.
 #include "torch/nn/modules/container.h"
 
+#include <ostream>
+
 namespace torch::nn {
 
 std::unique_ptr<Module> SequentialImpl::remade() const {
@@ -53,5 +55,23 @@ std::unique_ptr<Module> ParameterDictImpl::remade() const {
 
 FunctionalImpl::FunctionalImpl(Function function)
     : SharedClone(nullptr, "", function), function_(std::move(function)) {}
+
+// Containers have the names of their holders in a text: those of the classes end with Impl.
+
+static void print_container(std::ostream& out, std::string_view name, bool is_empty) {
+  out << name << (is_empty ? "()" : "");
+}
+void SequentialImpl::pretty_print(std::ostream& out) const {
+  print_container(out, "Sequential", children().empty());
+}
+void ModuleListImpl::pretty_print(std::ostream& out) const {
+  print_container(out, "ModuleList", children().empty());
+}
+void ModuleDictImpl::pretty_print(std::ostream& out) const {
+  print_container(out, "ModuleDict", children().empty());
+}
+void ParameterListImpl::pretty_print(std::ostream& out) const { print_container(out, "ParameterList", true); }
+void ParameterDictImpl::pretty_print(std::ostream& out) const { print_container(out, "ParameterDict", true); }
+void FunctionalImpl::pretty_print(std::ostream& out) const { print_container(out, "Functional", true); }
 
 }  // namespace torch::nn

@@ -64,6 +64,7 @@ class SequentialImpl : public detail::SharedClone<SequentialImpl, rn::Sequential
   explicit SequentialImpl(const OrderedDict<std::string, AnyModule>& modules) {
     for (const auto& item : modules) push_back(item.key(), item.value());
   }
+  void pretty_print(std::ostream& out) const override;
 
  private:
   friend class detail::Remade<SequentialImpl, rn::Sequential>;
@@ -86,6 +87,7 @@ class ModuleListImpl : public detail::SharedClone<ModuleListImpl, rn::ModuleList
   requires detail::ItemsOf<ModuleListImpl, Modules...>
   explicit ModuleListImpl(const Modules&... modules) { (push_back(modules), ...); }
   std::shared_ptr<Module> operator[](size_t i) const { return ptr(i); }
+  void pretty_print(std::ostream& out) const override;
 
  private:
   friend class detail::Remade<ModuleListImpl, rn::ModuleList<>>;
@@ -133,6 +135,7 @@ class ModuleDictImpl : public detail::ByItems<ModuleDictImpl, rn::ModuleDict, st
   explicit ModuleDictImpl(const List& modules) { update(modules); }
   using rn::ModuleDict::update;
   void update(const List& modules);
+  void pretty_print(std::ostream& out) const override;
 
  private:
   friend class detail::Remade<ModuleDictImpl, rn::ModuleDict>;
@@ -165,6 +168,7 @@ class ParameterListImpl : public detail::ByItems<ParameterListImpl, rn::Paramete
     for (size_t i = 0; i < this->size(); ++i) all.insert(std::to_string(i), (*this)[i]);
     return all;
   }
+  void pretty_print(std::ostream& out) const override;
 
  private:
   friend class detail::Remade<ParameterListImpl, rn::ParameterList>;
@@ -183,6 +187,7 @@ class ParameterDictImpl : public detail::ByItems<ParameterDictImpl, rn::Paramete
   void update(const ParameterDictImpl& other) { update(other.items()); }
   Tensor& get(const std::string& key) { return (*this)[key]; }
   const Tensor& get(const std::string& key) const { return (*this)[key]; }
+  void pretty_print(std::ostream& out) const override;
 
  private:
   friend class detail::Remade<ParameterDictImpl, rn::ParameterDict>;
@@ -199,6 +204,7 @@ class FunctionalImpl : public detail::SharedClone<FunctionalImpl, rn::Functional
   requires(!std::derived_from<F, FunctionalImpl>) explicit FunctionalImpl(F f, Args... arguments)
       : FunctionalImpl(
             Function([f, arguments...](const Tensor& x) -> Tensor { return f(x, arguments...); })) {}
+  void pretty_print(std::ostream& out) const override;
 
  private:
   friend class detail::Remade<FunctionalImpl, rn::Functional>;

@@ -1,5 +1,5 @@
-// The Transformer, its stacks and their layers. The parts of a layer are members, as in retrograd::nn:
-// layer->linear1.weight, where libtorch has holders, layer->linear1->weight. Names of parameters are the same.
+// The Transformer, its stacks and their layers. The parts of a layer are members, as in retrograd::nn, where libtorch has
+// holders: layer->linear1->weight is written for both. Names of parameters are the same.
 // The forward of a custom encoder or decoder has all parameters of nn/transformer.h's, to is_causal.
 #pragma once
 
