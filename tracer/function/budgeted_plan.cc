@@ -68,8 +68,7 @@ MemoryReport plan_within_budget(const MemoryBudget& budget, const ir::Graph& gra
     ir::Graph fitted = graph.copy();
     const ir::BudgetFit fit = ir::fit_budget(fitted, input, room, cost_of, solver, request.boundary);
     if (!fit.fits) fail_to_fit(fit, report.budget_bytes, report.budget_bytes - room, request);
-    report.planned_bytes =
-        request.held + make_plans(std::move(fitted), fit.boundary, room - fit.point().peak_bytes);
+    report.planned_bytes = make_plans(std::move(fitted), fit.boundary, room - fit.point().peak_bytes);
     report.ordered_bytes = fit.curve[0].peak_bytes + request.held;
     report.lower_bound_bytes = fit.lower_bound + request.held;
     report.recomputed_share = fit.point().cost;
