@@ -54,6 +54,15 @@ MemoryTimeline timeline_of(const Plan& plan, std::vector<ir::Binding> bindings,
   return timeline;
 }
 
+int64_t eager_peak(const ir::Graph& recorded, std::span<const ir::OutsideWrite> writes,
+                   std::span<const Number> values) {
+  ir::PassInput input;
+  input.values = values;
+  input.writes = writes;
+  input.executor = &executor_for(recorded);
+  return ir::peak_with_scratch(recorded, input);
+}
+
 MemoryReport plan_within_budget(const MemoryBudget& budget, const ir::Graph& graph,
                                 const BudgetRequest& request, const MakePlans& make_plans) {
   ir::PassInput input;
@@ -91,7 +100,7 @@ void SizedFunction::plan_whole_within(const MemoryBudget& budget, const Tensors&
   const std::vector<ir::OutsideWrite> writes = outside_writes(recorded_);
   BudgetRequest request{is_step ? "compile_step" : "compile", is_step ? "the step" : "the function",
                         capture_->where()};
-  request.eager_bytes = peak_of(capture_->recorded().graph, outside_writes(capture_->recorded()), {}, sizes_);
+  request.eager_bytes = eager_peak(capture_->recorded().graph, outside_writes(capture_->recorded()), sizes_);
   request.writes = writes;
   const auto plan = [&](ir::Graph fitted, const std::optional<ir::Boundary>&, int64_t room) {
     plan_.reset();

@@ -30,6 +30,11 @@ struct BudgetRequest {
 /// that a run adds, those held besides included.
 using MakePlans = std::function<int64_t(ir::Graph fitted, const std::optional<ir::Boundary>&, int64_t room)>;
 
+/// What the operations of a recorded graph hold at their peak, one by one, in their order. `values`: of all
+/// expressions; without them those at the recording.
+int64_t eager_peak(const ir::Graph& recorded, std::span<const ir::OutsideWrite> writes,
+                   std::span<const Number> values = {});
+
 /// Error(bad_argument) if no plan is within the budget.
 MemoryReport plan_within_budget(const MemoryBudget& budget, const ir::Graph& graph,
                                 const BudgetRequest& request, const MakePlans& make_plans);

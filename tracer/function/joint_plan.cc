@@ -148,7 +148,7 @@ void SizedFunction::plan_with_backward_within(const MemoryBudget& budget, const 
   const int64_t cotangent = bytes_of_cotangent(backward);
   BudgetRequest request{"compile", "the function and its backward", capture_->where()};
   request.eager_bytes =
-      cotangent + peak_of(join(recorded_, recorded_.graph, backward, backward.graph).graph, writes, {});
+      cotangent + eager_peak(join(recorded_, recorded_.graph, backward, backward.graph).graph, writes);
   const int64_t written = bytes_of_written(recorded_, bind(arguments));
   request.held = cotangent + written;
   const JointGraph joint = join(recorded_, optimised_forward(), backward,
