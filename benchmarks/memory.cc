@@ -1,9 +1,10 @@
-// Peak memory of one training step (forward, loss, backward): of a Llama-style model, or of one of train/models.h.
+// Peak memory of one training step (forward, loss, backward): of a Llama-style model, of cnn or chain-100
+// (memory_models.h), or of one of train/models.h.
 // usage: memory [MODEL] [--mode M] [--pair P] [--recompute R] [--layers N] [--dim N] [--heads N] [--hidden N]
 // [--length N] [--batch N] [--threads N] [--steps N] [--budgets LIST]
 //
-// With --budgets, parts of the eager peak as 1,0.5,0.2: a line for each (memory_budgets.h), in mode step unless it is
-// compile. MODEL is for these alone.
+// With --budgets, parts of the eager peak as 1,0.5,0.2, or their number: a line for each (memory_budgets.h), in mode
+// step unless it is compile. MODEL is for these alone. Exit code 1 if a budget does not hold.
 // Otherwise one JSON line:
 //   peak_kb   the most tensor data alive during a step, above what is alive before it (parameters and their gradients)
 //   step_ms   median step
@@ -11,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "benchmarks/common/line.h"
 #include "benchmarks/common/program.h"
 #include "benchmarks/memory_budgets.h"
+#include "benchmarks/memory_models.h"
 #include "benchmarks/train/models.h"
 
 namespace bench {
@@ -125,18 +128,37 @@ std::pair<rg::Tensor, rg::Tensor> batch_of(const Sizes& s) {
           rg::randint(0, s.vocabulary, {s.batch, s.length}, rg::kInt64)};
 }
 
-void run_budgets(const std::string& name, const std::string& mode, const Sizes& s, BatchSize size,
-                 const std::vector<double>& budgets, int steps) {
+// `values` of --budgets: parts, or the number of budgets.
+Budgets budgets_of(const std::vector<double>& values) {
+  const auto is_part = [](double value) { return value >= 0 && value <= 1; };
+  if (std::ranges::all_of(values, is_part)) return {values, 0};
+  if (values.size() != 1 || values[0] < 2 || values[0] > 1000 || values[0] != std::floor(values[0]))
+    throw CLI::ValidationError("--budgets", "parts from 0 to 1, or a number of budgets from 2 to 1000");
+  return {{}, static_cast<int>(values[0])};
+}
+
+// Whether all of them hold.
+bool run_budgets(const std::string& name, const std::string& mode, const Sizes& s, BatchSize size,
+                 const Budgets& budgets, int steps) {
   rg::manual_seed(0);
-  if (name != "llama") {
-    const std::unique_ptr<Model> model = make_model(name, size);
-    return measure_budgets(
-        name, mode, model->parameters(), [&] { return model->loss(); }, budgets, steps);
+  const auto measured = [&](const nn::Module& model, const std::function<rg::Tensor()>& loss) {
+    return measure_budgets(name, mode, model.parameters(), loss, budgets, steps);
+  };
+  if (name == "llama") {
+    const Llama model(s);
+    const auto [tokens, next] = batch_of(s);
+    return measured(model, [&] { return model.loss(tokens, next, "none"); });
   }
-  const Llama model(s);
-  const auto [tokens, next] = batch_of(s);
-  measure_budgets(
-      name, mode, model.parameters(), [&] { return model.loss(tokens, next, "none"); }, budgets, steps);
+  if (name == "cnn") {
+    const Cnn model(size.batch ? size.batch : 64);
+    return measured(model, [&] { return model.loss(); });
+  }
+  if (name == "chain-100") {
+    const Chain model(100, size.batch ? size.batch : 2048);
+    return measured(model, [&] { return model.loss(); });
+  }
+  const std::unique_ptr<Model> model = make_model(name, size);
+  return measured(*model, [&] { return model->loss(); });
 }
 
 void measure(const Sizes& s, const std::string& mode, const std::string& pair, const std::string& recompute,
@@ -189,19 +211,22 @@ int main(int argc, char** argv) {
   app.add_option("--length", sizes.length)->check(CLI::PositiveNumber);
   app.add_option("--batch", sizes.batch)->check(CLI::PositiveNumber);
   app.add_option("model", model, "of --budgets");
-  app.add_option("--budgets", budgets)->delimiter(',')->check(CLI::Range(0.0, 1.0));
+  app.add_option("--budgets", budgets, "parts of the eager peak, or their number")->delimiter(',');
   app.add_option("--block", block, "of another model than llama");
   app.add_option("--threads", threads)->check(CLI::PositiveNumber);
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
   app.add_option("--mode", mode)->check(CLI::IsMember({"eager", "traced", "compile", "step"}));
   app.add_option("--pair", pair, "of saved-tensor hooks")->check(CLI::IsMember({"none", "half"}));
   app.add_option("--recompute", recompute)->check(CLI::IsMember({"none", "block", "products", "all"}));
-  return bench::run_program(app, argc, argv, [&](const bench::Place&) {
+  bool holds = true;
+  const int code = bench::run_program(app, argc, argv, [&](const bench::Place&) {
     retrograd::cpu::set_num_threads(threads);
     if (budgets.empty())
       bench::measure(sizes, mode, pair, recompute, steps);
     else
-      bench::run_budgets(model, mode == "compile" ? mode : "step", sizes,
-                         {app.count("--batch") ? sizes.batch : 0, block}, budgets, steps);
+      holds = bench::run_budgets(model, mode == "compile" ? mode : "step", sizes,
+                                 {app.count("--batch") ? sizes.batch : 0, block}, bench::budgets_of(budgets),
+                                 steps);
   });
+  return code == 0 && !holds ? 1 : code;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 
 #include "benchmarks/common/line.h"
@@ -36,10 +37,42 @@ struct Figures {
   int64_t measured = 0;
 };
 
-// `step`: of a training, with `compiled` in it.
-Figures measure(const std::function<void()>& step, const rg::FunctionCache& compiled, int steps) {
+// What is trained, and how: step or compile.
+struct Subject {
+  std::string mode;
+  rg::Tensors parameters;
+  std::function<rg::Tensor()> loss;
+};
+
+// A step of a training with a budget, and the memory of its plan once it has run.
+struct Training {
+  std::function<void()> step;
+  std::function<rg::MemoryReport()> memory;
+};
+
+Training training_of(const Subject& subject, rg::MemoryBudget budget) {
+  if (subject.mode == "compile") {
+    const auto f = rg::compile(subject.loss, {.budget = budget});
+    return {[f, parameters = subject.parameters] {
+              f().backward();
+              for (const rg::Tensor& p : parameters) p.set_grad({});
+            },
+            [f] { return f.memory(); }};
+  }
+  const auto f = rg::compile_step(
+      [loss = subject.loss] {
+        const rg::Tensor l = loss();
+        l.backward();
+        return l.detach();
+      },
+      {.budget = budget});
+  return {[f] { f(); }, [f] { return f.memory(); }};
+}
+
+Figures measure(const Training& training, int steps) {
+  const std::function<void()>& step = training.step;
   for (int i = 0; i < 2; ++i) step();
-  Figures found{compiled.memory(), 0, resident_mb(step)};
+  Figures found{training.memory(), 0, resident_mb(step)};
   std::vector<double> times;
   for (int i = 0; i < steps; ++i) {
     const int64_t before = rg::memory::stats().live_bytes;
@@ -54,20 +87,55 @@ Figures measure(const std::function<void()>& step, const rg::FunctionCache& comp
   return found;
 }
 
-Figures measure(const std::string& mode, const std::function<rg::Tensor()>& loss, rg::MemoryBudget budget,
-                int steps) {
-  if (mode == "compile") {
-    const auto f = rg::compile(loss, {.budget = budget});
-    return measure([&] { f().backward(); }, f, steps);
-  }
-  const auto step = rg::compile_step(
-      [&] {
-        const rg::Tensor l = loss();
-        l.backward();
-        return l.detach();
-      },
-      {.budget = budget});
-  return measure([&] { step(); }, step, steps);
+struct Range {
+  int64_t eager = 0, least = 0;  // bytes
+};
+
+// The last plans of a curve may be out of reach (docs/memory_budget.md).
+Range range_of(const Subject& subject) {
+  const auto planned = [&](rg::MemoryBudget budget) {
+    const Training training = training_of(subject, budget);
+    training.step();
+    return training.memory();
+  };
+  const rg::MemoryReport all = planned(rg::MemoryBudget::fraction(1));
+  for (size_t i = all.pareto.size(); --i > 0;) try {
+      return {all.eager_bytes, planned(rg::MemoryBudget::bytes(all.pareto[i].bytes)).planned_bytes};
+    } catch (const rg::Error& e) {
+      if (e.category() != rg::Category::bad_argument) throw;
+    }
+  return {all.eager_bytes, all.planned_bytes};
+}
+
+// In bytes.
+std::vector<int64_t> budgets_in(const Range& range, const Budgets& budgets) {
+  std::vector<int64_t> all;
+  for (double part : budgets.parts)
+    all.push_back(static_cast<int64_t>(part * static_cast<double>(range.eager)));
+  for (int i = 0; i < budgets.count; ++i)
+    all.push_back(range.eager - (range.eager - range.least) * i / (budgets.count - 1));
+  return all;
+}
+
+// Prints what does not hold. `all`: of all budgets so far.
+bool check(const std::vector<Figures>& all) {
+  const Figures& last = all.back();
+  bool holds = true;
+  const auto require = [&](bool is_right, const char* promise, int64_t found, int64_t expected) {
+    if (!is_right)
+      std::fprintf(stderr, "a budget of %lld bytes: %s: %lld, %lld\n",
+                   static_cast<long long>(last.plan.budget_bytes), promise, static_cast<long long>(found),
+                   static_cast<long long>(expected));
+    holds &= is_right;
+  };
+  const int64_t planned = last.plan.planned_bytes;
+  require(last.measured == planned, "a step adds what was planned", last.measured, planned);
+  require(planned <= last.plan.budget_bytes, "the plan is within it", planned, last.plan.budget_bytes);
+  for (const Figures& other : all)
+    require((other.plan.budget_bytes < last.plan.budget_bytes) <= (other.plan.planned_bytes <= planned) &&
+                (other.plan.budget_bytes > last.plan.budget_bytes) <= (other.plan.planned_bytes >= planned),
+            "for a smaller one no more is planned", planned, other.plan.planned_bytes);
+  return holds;
 }
 
 void print(const std::string& model, const std::string& mode, const Figures& f, bool is_least) {
@@ -90,17 +158,21 @@ void print(const std::string& model, const std::string& mode, const Figures& f, 
 
 }  // namespace
 
-void measure_budgets(const std::string& model, const std::string& mode, const rg::Tensors& parameters,
-                     const std::function<rg::Tensor()>& loss, const std::vector<double>& budgets, int steps) {
-  for (const rg::Tensor& p : parameters) p.set_grad(rg::zeros_like(p));
-  const rg::MemoryReport all = measure(mode, loss, rg::MemoryBudget::fraction(1), 1).plan;
-  for (double budget : budgets) {
-    const bool is_least =
-        budget * static_cast<double>(all.eager_bytes) < static_cast<double>(all.pareto.back().bytes);
-    const rg::MemoryBudget asked =
-        is_least ? rg::MemoryBudget::bytes(all.pareto.back().bytes) : rg::MemoryBudget::fraction(budget);
-    print(model, mode, measure(mode, loss, asked, steps), is_least);
+bool measure_budgets(const std::string& model, const std::string& mode, const rg::Tensors& parameters,
+                     const std::function<rg::Tensor()>& loss, const Budgets& budgets, int steps) {
+  const Subject subject{mode, parameters, loss};
+  if (mode == "step")
+    for (const rg::Tensor& p : parameters) p.set_grad(rg::zeros_like(p));
+  const Range range = range_of(subject);
+  std::vector<Figures> all;
+  bool holds = true;
+  for (int64_t bytes : budgets_in(range, budgets)) {
+    const rg::MemoryBudget budget = rg::MemoryBudget::bytes(std::max(bytes, range.least));
+    all.push_back(measure(training_of(subject, budget), steps));
+    print(model, mode, all.back(), bytes < range.least);
+    holds &= check(all);
   }
+  return holds;
 }
 
 }  // namespace bench

@@ -9,6 +9,9 @@
 //   lower_bound_bytes  no plan can add less
 //   plan_ms            the time of planning
 //   least              whether no plan is within the budget; then the figures are those of the least one
+//
+// What is promised of budgets is checked: a step adds what was planned, which is at most the budget, and for a smaller
+// budget no more is planned.
 #pragma once
 
 #include <functional>
@@ -19,10 +22,15 @@
 
 namespace bench {
 
-/// `mode`: step or compile. `loss`: of one batch. Each step also runs its backward; gradients of `parameters` are there
-/// before.
-void measure_budgets(const std::string& model, const std::string& mode, const retrograd::Tensors& parameters,
-                     const std::function<retrograd::Tensor()>& loss, const std::vector<double>& budgets,
-                     int steps);
+struct Budgets {
+  std::vector<double> parts;  // of the eager peak
+  int count = 0;              // without parts: as many, evenly from the eager peak to the least plan
+};
+
+/// `mode`: step or compile. `loss`: of one batch. Each step also runs its backward. Gradients of `parameters` are there
+/// before a step; with compile they are made by each backward and count, since one that adds to gradients needs less
+/// than is planned. False if a promise is broken; a line on standard error says which.
+bool measure_budgets(const std::string& model, const std::string& mode, const retrograd::Tensors& parameters,
+                     const std::function<retrograd::Tensor()>& loss, const Budgets& budgets, int steps);
 
 }  // namespace bench

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/error.h"
+
 namespace retrograd::inline v0::cuda {
 namespace {
 
@@ -39,7 +41,9 @@ PinnedPool::Block PinnedPool::take(size_t bytes) {
     return {data, size};
   }
   void* data = nullptr;
-  health_.check(driver_.allocate_pinned(&data, size), "allocating pinned memory");
+  const Status status = driver_.allocate_pinned(&data, size);
+  if (status == kMemoryAllocation) throw OutOfMemory(static_cast<int64_t>(size), reserved_, 0);
+  health_.check(status, "allocating pinned memory");
   reserved_ += static_cast<int64_t>(size);
   return {data, size};
 }

@@ -23,7 +23,7 @@ class PinnedPool {
   ~PinnedPool();
   PinnedPool(const PinnedPool&) = delete;
 
-  /// At least `bytes`. DeviceError when the driver has no memory.
+  /// At least `bytes`. OutOfMemory when the driver has none.
   Block take(size_t bytes);
   /// The block is free when all work so far on `stream` is done.
   void give(Block block, Stream& stream);

@@ -36,6 +36,10 @@ class Counters {
               .most_in_flight = stats_.in_flight,
               .most_bytes_in_flight = stats_.bytes_in_flight};
   }
+  void stayed() {
+    std::lock_guard lock(mutex_);
+    ++stats_.stayed;
+  }
   void went(int64_t bytes) {
     std::lock_guard lock(mutex_);
     stats_.bytes_to_host += bytes;
@@ -142,7 +146,14 @@ class Offloaded {
 struct OffloadFormat {
   using Packed = std::shared_ptr<Offloaded>;
   bool takes(const Tensor& x) const { return is_worth_moving(x); }
-  Packed pack(const Tensor& x) const { return std::make_shared<Offloaded>(x); }
+  Packed pack(const Tensor& x) const {
+    try {
+      return std::make_shared<Offloaded>(x);
+    } catch (const OutOfMemory&) {
+      counters().stayed();
+      return nullptr;
+    }
+  }
   Tensor unpack(const Packed& p) const { return p->take(); }
   void begin(Offloaded& x) const { x.begin(); }
 };

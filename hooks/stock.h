@@ -43,7 +43,8 @@ RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep = {});
 /// `pinned`: in memory that a device copies to and from while host and device go on. The memory of a tensor on a device
 /// is free when its copy is complete, without anybody waiting for it. A backward that runs a plan (compile_backward,
 /// compile, compile_step) begins to copy it back before its use, as `prefetch` says. A tensor on the CPU is copied
-/// there and back immediately; the rest is the same.
+/// there and back immediately; the rest is the same. Where there is no memory for the copy, the tensor is left as it
+/// is.
 inline constexpr int64_t kSmallestOffloaded = 1024;
 RefPtr<SavedTensorHooks> save_on_cpu(bool pinned = false, const Tensors& keep = {},
                                      PrefetchOptions prefetch = {});
@@ -52,6 +53,7 @@ RefPtr<SavedTensorHooks> save_on_cpu(bool pinned = false, const Tensors& keep = 
 /// begin, before its use, to its use.
 struct OffloadStats {
   int64_t bytes_to_host = 0, bytes_back = 0;
+  int64_t stayed = 0;  // tensors that stayed where they were, since there was no memory for the copy
   int64_t early = 0;  // copies back that were begun before their use
   int64_t in_flight = 0, bytes_in_flight = 0;
   int64_t most_in_flight = 0, most_bytes_in_flight = 0;

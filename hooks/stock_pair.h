@@ -9,7 +9,8 @@
 // A Format with a `name` whose Packed has parts() (see visit_payload) makes a traceable pair.
 //
 // PrefetchedStock is a Stock whose values come from elsewhere: its Packed is a std::shared_ptr to an object with
-// bytes() and drop(), and its Format has begin(payload), all with the meanings of hooks/prefetcher.h.
+// bytes() and drop(), and its Format has begin(payload), all with the meanings of hooks/prefetcher.h. A null Packed
+// means that the tensor stays where it is.
 #pragma once
 
 #include <any>
@@ -40,8 +41,11 @@ class Stock : public SavedTensorHooks {
   }
 
   std::any pack(const Tensor& tensor) final {
-    if (format_.takes(tensor) && !keeps(tensor)) return std::any(format_.pack(tensor));
-    return std::any(tensor);
+    if (!format_.takes(tensor) || keeps(tensor)) return std::any(tensor);
+    typename Format::Packed packed = format_.pack(tensor);
+    if constexpr (requires { packed.get(); })
+      if (!packed) return std::any(tensor);
+    return std::any(std::move(packed));
   }
   bool keeps(const Tensor& tensor) const final { return kept_.holds(tensor); }
   void visit(std::any& payload, PayloadVisitor& visitor) final {

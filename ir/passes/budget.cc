@@ -26,6 +26,11 @@ std::vector<BudgetFit::Again> made_again(const Graph& graph, const BudgetTasks& 
 
 }  // namespace
 
+int64_t peak_with_scratch(const Graph& graph, const PassInput& input) {
+  const BudgetTasks tasks = budget_tasks(graph, input, [](const Graph&, const Node&) { return 0.0; });
+  return budget::measure(tasks.problem, budget::plain_runs(tasks.problem)).peak;
+}
+
 BudgetFit fit_budget(Graph& graph, const PassInput& input, int64_t bytes, const NodeCost& cost,
                      const budget::Solver& solver, const std::optional<Boundary>& boundary) {
   BudgetFit fit;

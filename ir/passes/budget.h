@@ -40,6 +40,10 @@ struct BudgetFit {
   const BudgetPoint& point() const { return curve[chosen]; }
 };
 
+/// The peak of a graph as it is, the temporary memory of every kernel included. `input`: with an executor, sizes, and
+/// writes.
+int64_t peak_with_scratch(const Graph& graph, const PassInput& input);
+
 /// `input`: with an executor, sizes, and writes. `boundary`: of a graph that runs in two parts.
 BudgetFit fit_budget(Graph& graph, const PassInput& input, int64_t bytes, const NodeCost& cost,
                      const budget::Solver& solver, const std::optional<Boundary>& boundary = {});

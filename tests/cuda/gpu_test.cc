@@ -71,6 +71,17 @@ TEST_CASE("pinned memory that a copy still reads is not used again") {
   CHECK(f.gpu.pinned().reserved_bytes() == 2 * 8192);
 }
 
+TEST_CASE("100: pinned memory that the driver does not have is OutOfMemory, and the device goes on") {
+  Fixture f;
+  f.driver.has_pinned = false;
+  CHECK_THROWS_AS(f.gpu.pinned().take(5000), OutOfMemory);
+  CHECK(f.gpu.pinned().reserved_bytes() == 0);
+  CHECK_FALSE(f.gpu.health().is_lost());
+  f.driver.has_pinned = true;
+  f.gpu.pinned().give(f.gpu.pinned().take(5000));
+  CHECK(f.gpu.pinned().reserved_bytes() == 8192);
+}
+
 TEST_CASE("a device tells what it is") {
   Fixture f;
   const cuda::DeviceDescription d = f.gpu.description();

@@ -106,6 +106,7 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
   Status allocate_pinned(void** memory, size_t bytes) override {
+    if (!has_pinned) return kMemoryAllocation;
     *memory = std::malloc(bytes);
     ++pinned_made;
     return kSuccess;
@@ -268,6 +269,7 @@ class HostDriver final : public Driver {
   Status next_load = kSuccess;
 
   int pinned_made = 0;
+  bool has_pinned = true;         // false: no more is given
   std::vector<int> used_devices;  // of the calls of use()
 
  private:

@@ -61,7 +61,7 @@ TEST_CASE_METHOD(OffloadFixture,
   CHECK(offload_stats().in_flight == 0);
 }
 
-TEST_CASE_METHOD(OffloadFixture, "memory that a copy to the host reads rests until the copy is done") {
+TEST_CASE_METHOD(OffloadFixture, "98: memory that a copy to the host reads rests until the copy is done") {
   const auto hooks = save_on_cpu(true);
   driver.holds_events = true;
   Tensor x = full({kRows, kWidth}, 2.0, there);
@@ -126,7 +126,7 @@ TEST_CASE_METHOD(OffloadFixture, "not pinned: on the host all the same, and wait
   CHECK(memory::stats().live_bytes == host + 2048);
 }
 
-TEST_CASE_METHOD(OffloadFixture, "kept tensors, views of them and small ones stay where they are") {
+TEST_CASE_METHOD(OffloadFixture, "97: kept tensors, views of them and small ones stay where they are") {
   const Tensor weight = wave(1024).to(kCUDA);
   for (const bool pinned : {true, false}) {
     const auto hooks = save_on_cpu(pinned, {weight});
@@ -136,4 +136,16 @@ TEST_CASE_METHOD(OffloadFixture, "kept tensors, views of them and small ones sta
     CHECK_FALSE(is_left_as_it_is(*hooks, zeros({256}, there)));
     CHECK(is_left_as_it_is(*hooks, expand(zeros({1}, there), {4096})));
   }
+}
+
+TEST_CASE_METHOD(OffloadFixture, "100: without pinned memory a tensor stays on the device") {
+  const auto hooks = save_on_cpu(true);
+  const Tensor x = wave(1 << 20).to(kCUDA);  // larger than any block that other tests have left
+  driver.has_pinned = false;
+  const std::any payload = hooks->pack(x);
+  driver.has_pinned = true;
+  CHECK(offload_stats().stayed == 1);
+  CHECK(offload_stats().bytes_to_host == 0);
+  CHECK(hooks->prefetcher()->bytes(payload) == 0);
+  CHECK(hooks->unpack(payload).raw_data() == x.raw_data());
 }

@@ -101,7 +101,7 @@ TEST_CASE_METHOD(Pair, "an expanded tensor goes once") {
   CHECK(rg::offload_stats().bytes_to_host == 80);
 }
 
-TEST_CASE_METHOD(Pair, "where memory is short, begin fails and the payload is as before") {
+TEST_CASE_METHOD(Pair, "100: where memory is short, begin fails and the payload is as before") {
   const Tensor x = wave(300);
   const std::any payload = hooks->pack(x);
   rg::memory::fail_allocation_after(1);

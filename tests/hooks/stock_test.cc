@@ -95,7 +95,7 @@ TEST_CASE("a strided tensor comes back with its values") {
   }
 }
 
-TEST_CASE("small tensors, other dtypes, kept and expanded tensors are left as they are") {
+TEST_CASE("97: small tensors, other dtypes, kept and expanded tensors are left as they are") {
   const Folder folder;
   const Tensor weight = wave(1024);
   for (const auto& hooks :

@@ -295,6 +295,35 @@ TEST_CASE("a function without gradients is fitted by itself") {
   CHECK(rg::testing::same_bits(found, plain(x)));
 }
 
+TEST_CASE("where the forward holds the peak, the cotangent does not count") {
+  Layers layers;
+  const Tensor wide = rg::randn({32, 2048});
+  const auto loss = [&](const Tensor& in) {
+    rg::NoGradGuard no_grad;
+    const Tensor scale = rg::mean(rg::mm(in, wide));  // of 512 KiB, which no backward reads
+    const rg::EnableGradGuard with_grad;
+    return layers.loss(in) * scale;
+  };
+  auto f = rg::compile(loss, {.budget = MemoryBudget::fraction(1)});
+  f(layers.x).backward();
+  layers.gradients();
+  CHECK(added_by([&] { f(layers.x); }) == f.memory().planned_bytes);
+}
+
+TEST_CASE("an eager run counts with the temporary memory of its kernels, so no more is ever planned for it") {
+  const Tensor x = rg::randn({64, 32}), wide = rg::randn({32, 2048});
+  rg::NoGradGuard no_grad;
+  auto product =
+      rg::compile([&](const Tensor& in) { return rg::mm(in, wide); }, {.budget = MemoryBudget::fraction(1)});
+  product(x);
+  CHECK(product.memory().planned_bytes > 64 * 2048 * 4);  // a product packs its operands
+  CHECK(product.memory().eager_bytes == product.memory().planned_bytes);
+  CHECK(added_by([&] { rg::mm(x, wide); }) == product.memory().eager_bytes);
+  auto nothing = rg::compile([](const Tensor& in) { return in; }, {.budget = MemoryBudget::fraction(0)});
+  nothing(x);
+  CHECK(nothing.memory().eager_bytes == 0);
+}
+
 TEST_CASE("gradients of arguments, and of several results, count") {
   Layers layers;
   auto f =

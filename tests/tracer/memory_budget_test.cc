@@ -180,12 +180,14 @@ TEST_CASE("a budget that no plan can meet is an error that says the least, and c
   }
 }
 
-TEST_CASE("what is no budget is refused") {
+TEST_CASE("93: what is no budget is refused") {
   using rg::MemoryBudget;
   const auto category = [](auto f) { return rg::category_of(f); };
   CHECK(category([] { MemoryBudget::bytes(-1); }) == rg::Category::bad_argument);
-  CHECK(category([] { MemoryBudget::fraction(1.5); }) == rg::Category::bad_argument);
-  CHECK(category([] { MemoryBudget::fraction(std::nan("")); }) == rg::Category::bad_argument);
+  for (const double part : {-0.25, 1.5, std::nan(""), -HUGE_VAL, HUGE_VAL})
+    CHECK(category([=] { MemoryBudget::fraction(part); }) == rg::Category::bad_argument);
+  CHECK_FALSE(MemoryBudget().is_set());
+  CHECK(MemoryBudget::bytes(0).is_set());
   CHECK(category([] { MemoryBudget::bytes(1).with_solver("ilp"); }) == rg::Category::bad_argument);
 }
 

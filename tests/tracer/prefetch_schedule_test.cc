@@ -148,7 +148,7 @@ std::string order(PrefetchOptions options) {
 
 }  // namespace
 
-TEST_CASE("a plan begins values k nodes ahead and unpacks them in their places") {
+TEST_CASE("97, 98: a plan begins values k nodes ahead and unpacks them in their places") {
   CHECK(order({.nodes = 0}) == R"(unpack 5
 launch tanh_backward#0 f32[4,4] over operand 1
 unpack 4

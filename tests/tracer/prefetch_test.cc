@@ -11,7 +11,7 @@ using rg::PrefetchOptions;
 using rg::Tensor;
 using rg::Tensors;
 
-TEST_CASE("backwards give the same bits however far ahead, and 0 nodes is an eager backward") {
+TEST_CASE("98: backwards give the same bits however far ahead, and 0 nodes is an eager backward") {
   const Model model;
   const Tensors want = model.plain_grads();
   rg::reset_offload_stats();

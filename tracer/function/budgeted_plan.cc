@@ -54,6 +54,15 @@ MemoryTimeline timeline_of(const Plan& plan, std::vector<ir::Binding> bindings,
   return timeline;
 }
 
+int64_t eager_peak(const ir::Graph& recorded, std::span<const ir::OutsideWrite> writes,
+                   std::span<const Number> values) {
+  ir::PassInput input;
+  input.values = values;
+  input.writes = writes;
+  input.executor = &executor_for(recorded);
+  return ir::peak_with_scratch(recorded, input);
+}
+
 MemoryReport plan_within_budget(const MemoryBudget& budget, const ir::Graph& graph,
                                 const BudgetRequest& request, const MakePlans& make_plans) {
   ir::PassInput input;
@@ -68,8 +77,7 @@ MemoryReport plan_within_budget(const MemoryBudget& budget, const ir::Graph& gra
     ir::Graph fitted = graph.copy();
     const ir::BudgetFit fit = ir::fit_budget(fitted, input, room, cost_of, solver, request.boundary);
     if (!fit.fits) fail_to_fit(fit, report.budget_bytes, report.budget_bytes - room, request);
-    report.planned_bytes =
-        request.held + make_plans(std::move(fitted), fit.boundary, room - fit.point().peak_bytes);
+    report.planned_bytes = make_plans(std::move(fitted), fit.boundary, room - fit.point().peak_bytes);
     report.ordered_bytes = fit.curve[0].peak_bytes + request.held;
     report.lower_bound_bytes = fit.lower_bound + request.held;
     report.recomputed_share = fit.point().cost;
@@ -92,7 +100,7 @@ void SizedFunction::plan_whole_within(const MemoryBudget& budget, const Tensors&
   const std::vector<ir::OutsideWrite> writes = outside_writes(recorded_);
   BudgetRequest request{is_step ? "compile_step" : "compile", is_step ? "the step" : "the function",
                         capture_->where()};
-  request.eager_bytes = peak_of(capture_->recorded().graph, outside_writes(capture_->recorded()), {}, sizes_);
+  request.eager_bytes = eager_peak(capture_->recorded().graph, outside_writes(capture_->recorded()), sizes_);
   request.writes = writes;
   const auto plan = [&](ir::Graph fitted, const std::optional<ir::Boundary>&, int64_t room) {
     plan_.reset();

@@ -23,12 +23,17 @@ struct BudgetRequest {
   int64_t eager_bytes = 0;
   std::span<const ir::OutsideWrite> writes = {};
   std::optional<ir::Boundary> boundary = {};  // of a joint graph
-  int64_t held = 0;                           // bytes that a run holds besides, from its begin to its end
+  int64_t held = 0;                           // bytes that a run holds besides, at most
 };
 
 /// Makes the plans of the fitted graph. `room`: the bytes up to the budget that the graph leaves. Returns the bytes
-/// that a run adds.
+/// that a run adds, those held besides included.
 using MakePlans = std::function<int64_t(ir::Graph fitted, const std::optional<ir::Boundary>&, int64_t room)>;
+
+/// What the operations of a recorded graph hold at their peak, one by one, in their order. `values`: of all
+/// expressions; without them those at the recording.
+int64_t eager_peak(const ir::Graph& recorded, std::span<const ir::OutsideWrite> writes,
+                   std::span<const Number> values = {});
 
 /// Error(bad_argument) if no plan is within the budget.
 MemoryReport plan_within_budget(const MemoryBudget& budget, const ir::Graph& graph,

@@ -9,8 +9,8 @@
 //   4. It is cut there (ir/splice.h). What nodes of the forward make and the backward still reads is saved: by number,
 //      behind the saved values of the recording, of which only those remain that host code has made. Inputs of the
 //      forward are those of its run.
-//   5. The peak of the two plans is the higher one of a forward's run, and of what it leaves with the backward's run on
-//      top. The forecast of the latter has stand-ins for the saved values: memory of which only the size is known.
+//   5. The peak of the two plans is the higher one of a forward's run, and of what it leaves with the cotangent and the
+//      backward's run on top. The forecast of the latter has stand-ins for the saved values: memory of which only the size is known.
 //
 // Only the backward for gradients of all results has a plan. All others, and those that find a saved value gone or
 // changed, replay the recorded graphs from the inputs of the run (linked_record.cc).
@@ -148,14 +148,15 @@ void SizedFunction::plan_with_backward_within(const MemoryBudget& budget, const 
   const int64_t cotangent = bytes_of_cotangent(backward);
   BudgetRequest request{"compile", "the function and its backward", capture_->where()};
   request.eager_bytes =
-      cotangent + peak_of(join(recorded_, recorded_.graph, backward, backward.graph).graph, writes, {});
-  request.held = cotangent + bytes_of_written(recorded_, bind(arguments));
+      cotangent + eager_peak(join(recorded_, recorded_.graph, backward, backward.graph).graph, writes);
+  const int64_t written = bytes_of_written(recorded_, bind(arguments));
+  request.held = cotangent + written;
   const JointGraph joint = join(recorded_, optimised_forward(), backward,
                                 optimised(backward.graph, {}, backwards_->choices().given));
   request.writes = writes;
   request.boundary = joint.boundary;
   const auto plan = [&](const ir::Graph& fitted, const std::optional<ir::Boundary>& boundary, int64_t) {
-    return take_fitted(fitted, *boundary, arguments);
+    return written + take_fitted(fitted, *boundary, arguments);
   };
   memory_ = plan_within_budget(budget, joint.graph, request, plan);
 }
@@ -182,7 +183,9 @@ int64_t SizedFunction::take_fitted(const ir::Graph& joint, const ir::Boundary& b
   make_plan(arguments, {}, groups);
   const MemoryTimeline first = timeline_of(*plan_, bindings, numbers_);
   const MemoryTimeline second = timeline_of(*backward.plan, std::move(of_backward), backward.numbers);
-  return std::max(first.most, first.at_end + second.most - second.at_begin) - first.at_begin;
+  const int64_t backward_most =
+      first.at_end + bytes_of_cotangent(backward.recorded) + second.most - second.at_begin;
+  return std::max(first.most, backward_most) - first.at_begin;
 }
 
 }  // namespace retrograd
