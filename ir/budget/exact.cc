@@ -83,13 +83,8 @@ class Search {
       for (int32_t t : places)
         if (is_candidate[b] && t >= candidates_.late) add(t, t, problem_.blocks[b].bytes);
     }
-    for (size_t t = 0; t < problem_.tasks.size(); ++t) {
-      const Task& task = problem_.tasks[t];
-      profile_[t] += task.scratch;
-      for (size_t r = 0; r < task.results.size(); ++r)
-        if (std::ranges::any_of(task.overlays, [&](const auto& o) { return at(o.result) == r; }))
-          profile_[t] -= problem_.blocks[at(task.results[r])].bytes;
-    }
+    for (size_t t = 0; t < problem_.tasks.size(); ++t)
+      profile_[t] += problem_.tasks[t].scratch - bytes_in_place(problem_, problem_.tasks[t]);
   }
   int32_t last_early(const std::vector<int32_t>& places) const {
     return *(std::ranges::lower_bound(places, candidates_.late) - 1);
@@ -153,7 +148,8 @@ Candidates candidates_of(const Problem& problem) {
   return found;
 }
 
-std::vector<Run> runs_without(const Problem& problem, int32_t late, std::span<const int32_t> blocks) {
+std::vector<Run> runs_without(const Problem& problem, int32_t late, std::span<const int32_t> blocks,
+                              MadeAgain when) {
   const std::vector<int32_t> makers = problem.makers();
   std::vector<bool> again(problem.blocks.size());
   for (int32_t b : blocks) again[at(b)] = true;
@@ -161,7 +157,9 @@ std::vector<Run> runs_without(const Problem& problem, int32_t late, std::span<co
   std::vector<int32_t> made(problem.blocks.size(), -1);  // the task for which a block was made again last
   std::vector<int32_t> missing;
   for (int32_t t = 0; t < std::ssize(problem.tasks); ++t) {
-    const auto is_missing = [&](int32_t b) { return t >= late && again[at(b)] && made[at(b)] != t; };
+    const auto is_missing = [&](int32_t b) {
+      return t >= late && again[at(b)] && (when == MadeAgain::once ? made[at(b)] < 0 : made[at(b)] != t);
+    };
     std::ranges::copy_if(problem.tasks[at(t)].operands, std::back_inserter(missing), is_missing);
     while (!missing.empty()) {
       const int32_t block = missing.back(), maker = makers[at(block)];

@@ -25,8 +25,11 @@ struct Candidates {
 };
 Candidates candidates_of(const Problem& problem);
 
-/// The plan in which these blocks are made again before each late use.
-std::vector<Run> runs_without(const Problem& problem, int32_t late, std::span<const int32_t> blocks);
+/// When a block is made again: directly before each late use, and kept for none; or before the first, and kept.
+enum class MadeAgain : uint8_t { each_use, once };
+/// The plan in which these blocks are made again for their late uses.
+std::vector<Run> runs_without(const Problem& problem, int32_t late, std::span<const int32_t> blocks,
+                              MadeAgain when = MadeAgain::each_use);
 
 struct ExactPlan {
   std::vector<Run> runs;

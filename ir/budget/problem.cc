@@ -85,6 +85,12 @@ class Instances {
   std::vector<bool> taken_, laid_;
 };
 
+bool makes_any(const Task& task, const Run& run) {
+  for (size_t i = 0; i < task.results.size(); ++i)
+    if (run.makes(i)) return true;
+  return false;
+}
+
 }  // namespace
 
 std::vector<int32_t> Problem::makers() const {
@@ -104,19 +110,45 @@ Measure measure(const Problem& problem, std::span<const Run> runs, int64_t cap) 
   return Instances(problem, runs).measure(cap);
 }
 
+std::vector<Run> without_unread(const Problem& problem, std::vector<Run> runs) {
+  std::vector<bool> is_copy, has_run(problem.tasks.size()), is_read(problem.blocks.size());
+  for (const Run& run : runs) {
+    is_copy.push_back(has_run[at(run.task)]);
+    has_run[at(run.task)] = true;
+  }
+  std::vector<Run> kept;  // from the last
+  for (size_t r = runs.size(); r-- > 0;) {
+    const Task& task = problem.tasks[at(runs[r].task)];
+    Run run = runs[r];
+    for (size_t i = 0; i < task.results.size(); ++i)
+      if (run.makes(i)) {
+        const size_t block = at(task.results[i]);
+        if (is_copy[r] && !is_read[block]) run.results &= ~(uint64_t{1} << i);
+        is_read[block] = false;
+      }
+    if (is_copy[r] && !makes_any(task, run)) continue;
+    for (int32_t b : task.operands) is_read[at(b)] = true;
+    kept.push_back(run);
+  }
+  std::ranges::reverse(kept);
+  return kept;
+}
+
+int64_t bytes_in_place(const Problem& problem, const Task& task) {
+  int64_t sum = 0;
+  for (int32_t r = 0; r < std::ssize(task.results); ++r)
+    if (std::ranges::any_of(task.overlays, [&](const Task::Overlay& o) { return o.result == r; }))
+      sum += problem.blocks[at(task.results[at(r)])].bytes;
+  return sum;
+}
+
 int64_t least_bytes(const Problem& problem) {
   int64_t most = 0;
   for (const Task& task : problem.tasks) {
-    int64_t bytes = task.scratch;
+    int64_t bytes = task.scratch - bytes_in_place(problem, task);
     for (int32_t block : task.operands) bytes += problem.blocks[at(block)].bytes;
-    int64_t over = 0;
-    for (size_t i = 0; i < task.results.size(); ++i) {
-      bytes += problem.blocks[at(task.results[i])].bytes;
-      if (std::ranges::any_of(task.overlays,
-                              [&](const auto& o) { return o.result == static_cast<int32_t>(i); }))
-        over += problem.blocks[at(task.results[i])].bytes;
-    }
-    most = std::max(most, bytes - over);
+    for (int32_t block : task.results) bytes += problem.blocks[at(block)].bytes;
+    most = std::max(most, bytes);
   }
   return most;
 }

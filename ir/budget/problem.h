@@ -76,6 +76,12 @@ struct Measure {
 Measure measure(const Problem& problem, std::span<const Run> runs,
                 int64_t cap = std::numeric_limits<int64_t>::max());
 
+/// The plan without what no run reads of its copies.
+std::vector<Run> without_unread(const Problem& problem, std::vector<Run> runs);
+
+/// Of a task: the bytes of the results that may be computed in place.
+int64_t bytes_in_place(const Problem& problem, const Task& task);
+
 /// No plan can hold less: the most that one task needs by itself.
 int64_t least_bytes(const Problem& problem);
 

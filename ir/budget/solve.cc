@@ -6,6 +6,8 @@
 #include <iterator>
 #include <limits>
 
+#include "ir/budget/chain.h"
+#include "ir/budget/cut.h"
 #include "ir/budget/exact.h"
 #include "ir/budget/greedy.h"
 #include "ir/budget/repair.h"
@@ -21,9 +23,10 @@ Plan plan_of(const Problem& problem, std::vector<Run> runs) {
   return {std::move(runs), found};
 }
 
-// Of plans with one peak, or one cost, that which is better in the other; none that another is better than in both.
+// Of plans with one peak, or one cost, that which is better in the other; none that another is better than in both. The
+// plan without copies, with which they begin, stays, also where copies cost nothing.
 Curve best_of(Curve plans) {
-  std::ranges::stable_sort(plans, [](const Plan& a, const Plan& b) {
+  std::ranges::stable_sort(plans.begin() + 1, plans.end(), [](const Plan& a, const Plan& b) {
     return a.measure.cost != b.measure.cost ? a.measure.cost < b.measure.cost
                                             : a.measure.peak < b.measure.peak;
   });
@@ -57,10 +60,18 @@ void add_greedy(const Problem& problem, Curve& plans) {
     if (auto runs = greedy_plan(problem, cap)) plans.push_back(plan_of(problem, *std::move(runs)));
   plans = best_of(std::move(plans));
 }
-void add_repaired(const Problem& problem, Curve& plans) {
-  for (std::vector<Run>& runs : repaired_plans(problem, caps_of(problem, plans[0].measure.peak)))
-    plans.push_back(plan_of(problem, std::move(runs)));
+void add(const Problem& problem, std::vector<std::vector<Run>> found, Curve& plans) {
+  for (std::vector<Run>& runs : found) plans.push_back(plan_of(problem, std::move(runs)));
   plans = best_of(std::move(plans));
+}
+void add_repaired(const Problem& problem, Curve& plans) {
+  add(problem, repaired_plans(problem, caps_of(problem, plans[0].measure.peak)), plans);
+}
+void add_cuts(const Problem& problem, Curve& plans) {
+  add(problem, cut_plans(problem, caps_of(problem, plans[0].measure.peak).size()), plans);
+}
+void add_chained(const Problem& problem, Curve& plans) {
+  add(problem, chain_plans(problem, caps_of(problem, plans[0].measure.peak)), plans);
 }
 // Plans that cost less than those of the curve.
 void add_exact(const Problem& problem, Curve& plans) {
@@ -96,8 +107,22 @@ Curve exact_curve(const Problem& problem) {
   return plans;
 }
 
+Curve cut_curve(const Problem& problem) {
+  Curve plans = plain_curve(problem);
+  add_cuts(problem, plans);
+  return plans;
+}
+
+Curve dp_curve(const Problem& problem) {
+  Curve plans = plain_curve(problem);
+  add_chained(problem, plans);
+  return plans;
+}
+
 Curve default_curve(const Problem& problem) {
   Curve plans = greedy_curve(problem);
+  add_cuts(problem, plans);
+  add_chained(problem, plans);
   if (candidates_of(problem).blocks.size() > kFewCandidates) return plans;
   add_repaired(problem, plans);
   add_exact(problem, plans);

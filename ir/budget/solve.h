@@ -8,7 +8,9 @@
 //   greedy   ir/budget/greedy.h
 //   repair   ir/budget/repair.h
 //   exact    ir/budget/exact.h, with kChoices choices for each cap, divided by the number of candidates
-//   default  greedy, and with it repair and exact where there are at most kFewCandidates
+//   cut      ir/budget/cut.h: as many plans as there are caps at most, of those it has
+//   dp       ir/budget/chain.h
+//   default  greedy, cut and dp, and with them repair and exact where there are at most kFewCandidates
 //
 // Costs are compared, never their unit. Deterministic: the same problem gives the same curve in every process.
 #pragma once
@@ -34,14 +36,17 @@ inline constexpr size_t kFewCandidates = 60;
 Curve greedy_curve(const Problem& problem);
 Curve repair_curve(const Problem& problem);
 Curve exact_curve(const Problem& problem);
+Curve cut_curve(const Problem& problem);
+Curve dp_curve(const Problem& problem);
 Curve default_curve(const Problem& problem);
 
 struct Solver {
   std::string_view name;
   Curve (*curve)(const Problem& problem);
 };
-inline constexpr Solver kSolvers[] = {
-    {"default", default_curve}, {"greedy", greedy_curve}, {"repair", repair_curve}, {"exact", exact_curve}};
+inline constexpr Solver kSolvers[] = {{"default", default_curve}, {"greedy", greedy_curve},
+                                      {"repair", repair_curve},   {"exact", exact_curve},
+                                      {"cut", cut_curve},         {"dp", dp_curve}};
 
 /// Null if there is none of this name.
 const Solver* find_solver(std::string_view name);

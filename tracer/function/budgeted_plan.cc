@@ -3,30 +3,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "ir/passes/budget.h"
+#include "tracer/function/cost_estimators.h"
 #include "tracer/function/sized_function.h"
-#include "tracer/observe/work.h"
 
 namespace retrograd::inline v0 {
 namespace {
-
-// Rates of a core with wide vectors and of its share of memory, for the ratio of compute to memory of an op. What a
-// launch costs at least is that of some kilobytes.
-constexpr double kFlopsPerByte = 8, kLaunchBytes = 4096;
-
-// In bytes that could be moved meanwhile.
-double cost_of(const ir::Graph& graph, const ir::Node& node) {
-  std::vector<TensorType> operands, results;
-  for (ir::ValueId v : graph.operands(node))
-    operands.push_back(v == ir::kNoValue ? TensorType() : graph.type(v));
-  for (int r = 0; r < node.results; ++r) results.push_back(graph.type(node.first_result + r));
-  if (node.op->is(Trait::view)) return 0;
-  const Work work = work_of(*node.op, operands, results);
-  return std::max(work.bytes, work.flops / kFlopsPerByte) + kLaunchBytes;
-}
 
 std::string text_of(const ir::BudgetFit::Again& value) {
   return fmt::format("{} at {}: {} bytes{}", value.op, to_string(value.where), value.bytes,
@@ -73,9 +59,16 @@ MemoryReport plan_within_budget(const MemoryBudget& budget, const ir::Graph& gra
   report.budget_bytes = budget.limit(report.eager_bytes);
   const auto begin = std::chrono::steady_clock::now();
   const ir::budget::Solver& solver = *ir::budget::find_solver(budget.solver());
+  ir::NodeCost cost = node_cost(budget, device_for(graph));
+  // Solvers follow costs to their plans. Whether one fits must not depend on them.
+  bool may_retry = budget.estimator() != MemoryBudget().estimator();
   for (int64_t room = report.budget_bytes - request.held;;) {
     ir::Graph fitted = graph.copy();
-    const ir::BudgetFit fit = ir::fit_budget(fitted, input, room, cost_of, solver, request.boundary);
+    const ir::BudgetFit fit = ir::fit_budget(fitted, input, room, cost, solver, request.boundary);
+    if (!fit.fits && std::exchange(may_retry, false)) {
+      cost = node_cost(MemoryBudget(), device_for(graph));
+      continue;
+    }
     if (!fit.fits) fail_to_fit(fit, report.budget_bytes, report.budget_bytes - room, request);
     report.planned_bytes = make_plans(std::move(fitted), fit.boundary, room - fit.point().peak_bytes);
     report.ordered_bytes = fit.curve[0].peak_bytes + request.held;

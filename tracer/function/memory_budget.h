@@ -11,12 +11,26 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tracer/observe/work.h"
+
 #pragma GCC visibility push(default)
 namespace retrograd::inline v0 {
+
+/// An operation of a recording, as an estimator of costs sees it: with concrete sizes. A missing operand has an
+/// undefined dtype.
+struct EstimatedOp {
+  std::string_view name;
+  std::span<const TensorType> operands, results;
+  Work work;
+};
+/// The time that an operation takes, in any unit: from 0 to 1e100. Calls may be concurrent.
+using CostEstimator = std::function<double(const EstimatedOp&)>;
 
 class MemoryBudget {
  public:
@@ -30,11 +44,20 @@ class MemoryBudget {
   /// The same, planned by the solver of this name: default, greedy, exact (docs/memory_budget.md). Error(bad_argument)
   /// for any other.
   MemoryBudget with_solver(std::string_view name) const;
+  /// The same, with the costs of operations by the estimator of this name: roofline, flops, measured
+  /// (docs/memory_budget.md). Error(bad_argument) for any other.
+  MemoryBudget with_estimator(std::string_view name) const;
+  /// The same, with the costs that a function gives. It decides between plans that are within the budget. A cost that
+  /// is none makes the call that is planned an Error(bad_argument), as does an empty function here.
+  MemoryBudget with_estimator(CostEstimator estimator) const;
 
   bool is_set() const { return kind_ != Kind::none; }
   /// In bytes, for what adds `eager` without a plan.
   int64_t limit(int64_t eager) const;
   std::string_view solver() const { return solver_; }
+  std::string_view estimator() const { return estimator_; }
+  /// Null where the estimator has a name only.
+  const CostEstimator* custom_estimator() const { return custom_.get(); }
 
  private:
   enum class Kind : uint8_t { none, bytes, fraction };
@@ -43,7 +66,8 @@ class MemoryBudget {
   Kind kind_ = Kind::none;
   int64_t bytes_ = 0;
   double fraction_ = 0;
-  std::string_view solver_ = "default";  // of static storage
+  std::string_view solver_ = "default", estimator_ = "roofline";  // of static storage
+  std::shared_ptr<const CostEstimator> custom_;
 };
 
 /// The memory of what has a budget: bytes that a run adds at its peak to what is live when it begins.

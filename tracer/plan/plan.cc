@@ -9,23 +9,24 @@
 #include "tracer/plan/planner.h"
 
 namespace retrograd::inline v0 {
+namespace {
 
-Executor& executor_for(const ir::Graph& graph) {
-  for (const TensorType& type : graph.types())
-    if (type.device.type() != DeviceType::CPU) return executor_of(type.device);
-  return cpu_executor();
+Device device_of_types(std::span<const TensorType> types) {
+  const auto elsewhere = std::ranges::find_if(types, [](const TensorType& t) { return t.device != kCPU; });
+  return elsewhere == types.end() ? Device(kCPU) : elsewhere->device;
 }
+
+}  // namespace
+
+Device device_for(const ir::Graph& graph) { return device_of_types(graph.types()); }
+Executor& executor_for(const ir::Graph& graph) { return executor_of(device_for(graph)); }
 
 bool Program::may_overwrite(const Step& s, int operand, int result) const {
   if (s.kind == StepKind::fused) return fused_of(s).kernel->may_overwrite(operand, result);
   return ir::may_lie_over(*node(s).op, graph.operands(node(s)), static_cast<size_t>(operand), result);
 }
 
-Device Program::device() const {
-  const auto elsewhere =
-      std::ranges::find_if(layout.types, [](const TensorType& t) { return !(t.device == kCPU); });
-  return elsewhere == layout.types.end() ? Device(kCPU) : elsewhere->device;
-}
+Device Program::device() const { return device_of_types(layout.types); }
 
 Plan::Plan(const PlanRequest& request)
     : program_(make_program(request)), notes_(program_.segments.list.size()) {

@@ -34,8 +34,9 @@ namespace retrograd::inline v0 {
 
 struct Frame;
 
-/// The executor that a plan of this graph is made for: that of the device on which values are, else the CPU's. It
-/// also runs the nodes of such a graph on the CPU.
+/// The device that a plan of this graph is made for: that on which values are, else the CPU.
+Device device_for(const ir::Graph& graph);
+/// The executor of that device. It also runs the nodes of such a graph on the CPU.
 Executor& executor_for(const ir::Graph& graph);
 
 /// The place of an input of kind slot: slot `index` of record `record` of a run, `offset` bytes from the record. With

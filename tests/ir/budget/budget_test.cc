@@ -7,44 +7,13 @@
 #include "ir/budget/greedy.h"
 #include "ir/budget/repair.h"
 #include "ir/budget/solve.h"
+#include "tests/ir/budget/brute_force.h"
+#include "tests/ir/budget/chain_problem.h"
 #include "tests/ir/budget/random_problem.h"
 
 namespace budget = retrograd::ir::budget;
 using budget::Run;
 using budget::Task;
-
-namespace {
-
-// A chain of n layers of one byte each: forward, a loss, and a backward that reads the gradient and the layer's input.
-budget::Problem chain(int n) {
-  budget::Problem problem;
-  const int all = 2 * n + 1;
-  for (int t = 0; t < all; ++t) {
-    Task task{.operands = {}, .results = {t}, .cost = 1, .until = all};
-    if (t > 0) task.operands.push_back(t - 1);
-    if (t > n && 2 * n - t > 0) task.operands.push_back(2 * n - t - 1);
-    problem.tasks.push_back(task);
-    problem.blocks.push_back({1, t + 1 == all});
-  }
-  return problem;
-}
-
-// Of all plans of the kind of budget/exact.h.
-std::optional<double> least_cost(const budget::Problem& problem, int64_t cap) {
-  const budget::Candidates candidates = budget::candidates_of(problem);
-  std::optional<double> least;
-  for (uint64_t set = 0; set < uint64_t{1} << candidates.blocks.size(); ++set) {
-    std::vector<int32_t> again;
-    for (size_t i = 0; i < candidates.blocks.size(); ++i)
-      if (set >> i & 1) again.push_back(candidates.blocks[i]);
-    const budget::Measure found =
-        budget::measure(problem, budget::runs_without(problem, candidates.late, again));
-    if (found.peak <= cap && (!least || found.cost < *least)) least = found.cost;
-  }
-  return least;
-}
-
-}  // namespace
 
 TEST_CASE("a measure by hand") {
   // a of 4 bytes; b of 8 from a; c of 8 in the memory of b; d of 2 from a and c, with 3 bytes of scratch.
@@ -77,7 +46,7 @@ TEST_CASE("the exact solver finds what brute force finds") {
     const int64_t most = budget::measure(problem, budget::plain_runs(problem)).peak;
     with_choice += budget::candidates_of(problem).blocks.size() > 1;
     for (int64_t cap = most; cap > most * 2 / 3; cap -= 1 + most / 10) {
-      const std::optional<double> expected = least_cost(problem, cap);
+      const std::optional<double> expected = brute_force::least_cost(problem, cap);
       const std::optional<budget::ExactPlan> found = budget::exact_plan(problem, cap, 1 << 20);
       INFO("seed " << seed << ", cap " << cap);
       REQUIRE(found.has_value() == expected.has_value());
@@ -113,7 +82,7 @@ TEST_CASE("greedy plans are plans, within their cap") {
 }
 
 TEST_CASE("a chain of a hundred layers in little memory") {
-  const budget::Problem problem = chain(100);
+  const budget::Problem problem = chain_problem::make(100);
   CHECK(budget::measure(problem, budget::plain_runs(problem)).peak == 101);
   const budget::Curve curve = budget::greedy_curve(problem);
   const auto cost_within = [&](int64_t bytes) {
@@ -181,6 +150,44 @@ TEST_CASE("repaired plans are within their caps") {
     }
   }
   CHECK(with_copies > 100);
+}
+
+TEST_CASE("the default is as good as each of greedy, cut and dp") {
+  std::vector<budget::Problem> problems{chain_problem::make(40)};
+  for (uint32_t seed = 1; seed <= 20; ++seed) problems.push_back(random_problem::make(seed, 150));
+  for (const budget::Problem& problem : problems) {
+    const budget::Curve best = budget::default_curve(problem);
+    for (const auto curve_of : {budget::greedy_curve, budget::cut_curve, budget::dp_curve})
+      for (const budget::Plan& plan : curve_of(problem)) {
+        const budget::Measure found = best[budget::plan_within(best, plan.measure.peak)].measure;
+        CHECK(found.peak <= plan.measure.peak);
+        CHECK(found.cost <= plan.measure.cost);
+      }
+  }
+}
+
+TEST_CASE("copies that cost nothing leave the plan without copies in its place") {
+  budget::Problem problem = chain_problem::make(30);
+  for (Task& task : problem.tasks) task.cost = 0;
+  for (const budget::Solver& solver : budget::kSolvers) {
+    INFO(solver.name);
+    const budget::Curve curve = solver.curve(problem);
+    CHECK(curve[0].runs == budget::plain_runs(problem));
+    for (size_t i = 1; i < curve.size(); ++i) CHECK(curve[i].measure.peak < curve[i - 1].measure.peak);
+  }
+  CHECK(budget::dp_curve(problem).back().measure.peak == 3);
+}
+
+TEST_CASE("what no run reads of a plan's copies goes") {
+  // Task 0 makes two blocks; a copy of it for task 2 is read of one, a copy behind that of none.
+  budget::Problem problem;
+  problem.blocks = {{1}, {1}, {1}, {1, true}};
+  problem.tasks = {{.results = {0, 1}, .cost = 1, .until = 2},
+                   {.operands = {0, 1}, .results = {2}, .cost = 1, .until = 2},
+                   {.operands = {1, 2}, .results = {3}, .cost = 1}};
+  const std::vector<Run> expected{{0}, {1}, {0, ~uint64_t{1}}, {2}};
+  CHECK(budget::without_unread(problem, {{0}, {1}, {0}, {2}, {0}}) == expected);
+  CHECK(budget::without_unread(problem, budget::plain_runs(problem)) == budget::plain_runs(problem));
 }
 
 TEST_CASE("solvers have names") {
