@@ -3,8 +3,8 @@
 //   Cnn    a residual network of 32 x 32 images: a convolution, three stages of two blocks with 16, 32 and 64 channels,
 //          batch norm and relu behind each convolution, mean of all pixels, and a linear layer; cross entropy of 10
 //          classes. In training, so each forward writes to the running statistics
-//   Chain  equal layers, each linear and gelu, on many more rows than a layer is wide: what is saved is large against the
-//          weights, and each value is made of the one before; mean of squares
+//   Chain  equal layers, each linear and gelu, on many more rows than a layer is wide: what is saved is large against
+//          the weights, and each value is made of the one before; mean of squares
 #pragma once
 
 #include "retrograd/retrograd.h"
@@ -17,7 +17,7 @@ class Cnn : public retrograd::nn::Module {
   retrograd::Tensor loss() const;
 
  private:
-  // Two convolutions, the first with a stride, and what they are added to: their input, or a convolution of 1 x 1 of it.
+  // Two convolutions, the first with a stride, and what they are added to: their input, or a 1 x 1 convolution of it.
   struct Block : Module {
     Block(Module* parent, std::string name, int64_t in, int64_t out, int64_t stride);
     retrograd::Tensor forward(const retrograd::Tensor& x) const;

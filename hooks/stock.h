@@ -54,7 +54,7 @@ RefPtr<SavedTensorHooks> save_on_cpu(bool pinned = false, const Tensors& keep = 
 struct OffloadStats {
   int64_t bytes_to_host = 0, bytes_back = 0;
   int64_t stayed = 0;  // tensors that stayed where they were, since there was no memory for the copy
-  int64_t early = 0;  // copies back that were begun before their use
+  int64_t early = 0;   // copies back that were begun before their use
   int64_t in_flight = 0, bytes_in_flight = 0;
   int64_t most_in_flight = 0, most_bytes_in_flight = 0;
 };

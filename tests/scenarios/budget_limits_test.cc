@@ -1,6 +1,6 @@
-// Where memory budgets and offload end, as scenarios by number: what can only be held, budgets inside each other, values
-// that a policy offloads, and offload without memory for the copy. The other cases of 93 and 97 to 100 are in
-// tests/tracer/memory_budget_test.cc and prefetch_*_test.cc, tests/hooks/*offload_test.cc and stock_test.cc, and
+// Where memory budgets and offload end, as scenarios by number: what can only be held, budgets inside each other,
+// values that a policy offloads, and offload without memory for the copy. The other cases of 93 and 97 to 100 are in
+// tests/tracer/memory_budget_test.cc and prefetch_*_test.cc, tests/hooks/offload_test.cc and stock_test.cc, and
 // tests/cuda/offload_test.cc.
 #include <catch2/catch.hpp>
 #include <filesystem>

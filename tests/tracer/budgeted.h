@@ -58,7 +58,7 @@ inline Net transformer(int layers, int64_t batch, int64_t length, int64_t dim, i
               Tensors parts = rg::chunk(rg::linear(rg::rms_norm(h, {dim}, w[i]), w[i + 1]), 3, -1);
               for (Tensor& t : parts) t = rg::transpose(rg::view(t, {batch, length, 4, dim / 4}), 1, 2);
               const Tensor attended =
-                  rg::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, true);
+                  rg::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, true);
               const Tensor joined = rg::reshape(rg::transpose(attended, 1, 2), {batch, length, dim});
               const Tensor out = rg::linear(joined, w[i + 2]);
               h = h + (dropout > 0 ? rg::dropout(out, dropout) : out);

@@ -10,7 +10,8 @@
 //      behind the saved values of the recording, of which only those remain that host code has made. Inputs of the
 //      forward are those of its run.
 //   5. The peak of the two plans is the higher one of a forward's run, and of what it leaves with the cotangent and the
-//      backward's run on top. The forecast of the latter has stand-ins for the saved values: memory of which only the size is known.
+//      backward's run on top. The forecast of the latter has stand-ins for the saved values: memory of which only the
+//      size is known.
 //
 // Only the backward for gradients of all results has a plan. All others, and those that find a saved value gone or
 // changed, replay the recorded graphs from the inputs of the run (linked_record.cc).
