@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 
-#include "ir/budget/exact.h"
 #include "ir/budget/segments.h"
 
 namespace retrograd::inline v0::ir::budget {
@@ -183,7 +182,7 @@ class Schedule {
 }  // namespace
 
 std::vector<std::vector<Run>> chain_plans(const Problem& problem, std::span<const int64_t> caps) {
-  const Segments chain(problem, candidates_of(problem).late, kMostSegments);
+  const Segments chain(problem, turn_of(problem) + 1, kMostSegments);
   std::vector<std::vector<Run>> plans;
   std::optional<Programme> programme;
   for (int64_t cap : caps) {

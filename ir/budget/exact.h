@@ -25,7 +25,7 @@ struct Candidates {
 };
 Candidates candidates_of(const Problem& problem);
 
-/// When a block is made again: directly before each late use, and kept for none; or before the first, and kept.
+/// When a block is made again: directly before each late use; or before the first one, and kept for the others.
 enum class MadeAgain : uint8_t { each_use, once };
 /// The plan in which these blocks are made again for their late uses.
 std::vector<Run> runs_without(const Problem& problem, int32_t late, std::span<const int32_t> blocks,

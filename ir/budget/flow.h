@@ -4,8 +4,8 @@
 // Capacities are integers, so it ends with the exact value. The network stays as it is while capacities change: one
 // network serves a sweep of them. No recursion; arrays only.
 //
-// Limits: sums of capacities along a cut fit into 63 bits. The time grows with the square of the longest path that is
-// not saturated; networks of memory budgets are shallow.
+// Limits: the value of the flow fits into 63 bits. Each phase makes the shortest path longer, so there are at most as
+// many phases as a path has edges: meant for shallow networks.
 #pragma once
 
 #include <cstddef>

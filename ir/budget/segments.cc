@@ -5,6 +5,33 @@
 
 namespace retrograd::inline v0::ir::budget {
 
+// Each block counts at a place with its bytes times the distance to where it is made, or to its last read, whichever is
+// shorter. The sum is piecewise linear: it is added up from its changes of slope.
+int32_t turn_of(const Problem& problem) {
+  const std::vector<int32_t> maker = problem.makers();
+  std::vector<int32_t> last(maker);
+  for (int32_t t = 0; t < std::ssize(problem.tasks); ++t)
+    for (int32_t b : problem.tasks[at(t)].operands) last[at(b)] = t;
+  std::vector<int64_t> bends(problem.tasks.size());
+  for (size_t b = 0; b < maker.size(); ++b) {
+    if (maker[b] < 0 || problem.blocks[b].to_end) continue;
+    const int64_t bytes = problem.blocks[b].bytes;
+    const int32_t both = maker[b] + last[b];
+    bends[at(maker[b])] += bytes;
+    bends[at(both / 2)] -= bytes;
+    bends[at(both - both / 2)] -= bytes;
+    bends[at(last[b])] += bytes;
+  }
+  int64_t slope = 0, now = 0, most = 0;
+  int32_t turn = 0;
+  for (int32_t t = 0; t < std::ssize(bends); ++t) {
+    if (now >= most) most = now, turn = t;
+    slope += bends[at(t)];
+    now += slope;
+  }
+  return turn;
+}
+
 Segments::Segments(const Problem& problem, int32_t late, int32_t most)
     : end(static_cast<int32_t>(problem.tasks.size())),
       is_fixed(problem.blocks.size()),

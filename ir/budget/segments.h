@@ -12,7 +12,12 @@
 
 namespace retrograd::inline v0::ir::budget {
 
+/// The task at which a chain turns, as a loss: that over which most is held long, from before it to behind it. A peak
+/// may lie some tasks away from it, where a gradient is large.
+int32_t turn_of(const Problem& problem);
+
 struct Segments {
+  /// `late`: the first late task. `most`: segments.
   Segments(const Problem& problem, int32_t late, int32_t most);
 
   int32_t count() const { return static_cast<int32_t>(begins.size()) - 1; }

@@ -1,5 +1,5 @@
-// Estimators of the cost of operations, by name, for the plans of a memory budget. A cost decides between plans that are
-// within a budget, never whether one is. Costs are compared with each other only: their unit is free.
+// Estimators of the cost of operations, by name, for the plans of a memory budget. A cost decides between plans that
+// are within a budget, never whether one is. Costs are compared with each other only: their unit is free.
 //
 //   roofline  the time of its memory traffic or of its multiplications, whichever is longer, and a small amount for
 //             being started, at kFlopsPerByte: deterministic

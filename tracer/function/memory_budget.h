@@ -41,8 +41,8 @@ class MemoryBudget {
   /// This part of MemoryReport::eager_bytes. Error(bad_argument) if it is not from 0 to 1.
   static MemoryBudget fraction(double f);
 
-  /// The same, planned by the solver of this name: default, greedy, exact (docs/memory_budget.md). Error(bad_argument)
-  /// for any other.
+  /// The same, planned by the solver of this name: default, greedy, cut, dp, repair, exact (docs/memory_budget.md).
+  /// Error(bad_argument) for any other.
   MemoryBudget with_solver(std::string_view name) const;
   /// The same, with the costs of operations by the estimator of this name: roofline, flops, measured
   /// (docs/memory_budget.md). Error(bad_argument) for any other.

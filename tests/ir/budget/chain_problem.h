@@ -23,7 +23,7 @@ inline budget::Problem make(int n) {
 }
 
 /// The fewest steps beyond a first sweep that run n steps in reverse with so many checkpoints, that of the begin among
-/// them: r sweeps where C(c + r, c) >= n for the first time, and r n - C(c + r, c + 1) steps in all, n - 1 in the first.
+/// them: r n - C(c + r, c + 1) steps in all, n - 1 of them in the first sweep, with the least r of C(c + r, c) >= n.
 inline double revolve(int n, int checkpoints) {
   const auto choose = [](int of, int k) {
     double ways = 1;
