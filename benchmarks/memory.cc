@@ -1,7 +1,7 @@
 // Peak memory of one training step (forward, loss, backward): of a Llama-style model, of cnn or chain-100
 // (memory_models.h), or of one of train/models.h.
 // usage: memory [MODEL] [--mode M] [--pair P] [--recompute R] [--layers N] [--dim N] [--heads N] [--hidden N]
-// [--length N] [--batch N] [--threads N] [--steps N] [--budgets LIST]
+// [--length N] [--batch N] [--threads N] [--steps N] [--budgets LIST] [--block N] [--loss-rows N]
 //
 // With --budgets, parts of the eager peak as 1,0.5,0.2, or their number: a line for each (memory_budgets.h), in mode
 // step unless it is compile. MODEL is for these alone. Exit code 1 if a budget does not hold.
@@ -201,7 +201,7 @@ int main(int argc, char** argv) {
   CLI::App app("Peak memory of a training step of a Llama-style model.", "memory");
   bench::Sizes sizes;
   int threads = 2, steps = 5;
-  int64_t block = 0;
+  int64_t block = 0, loss_rows = 0;
   std::string model = "llama", mode = "eager", pair = "none", recompute = "none";
   std::vector<double> budgets;
   app.add_option("--layers", sizes.layers)->check(CLI::PositiveNumber);
@@ -213,6 +213,8 @@ int main(int argc, char** argv) {
   app.add_option("model", model, "of --budgets");
   app.add_option("--budgets", budgets, "parts of the eager peak, or their number")->delimiter(',');
   app.add_option("--block", block, "of another model than llama");
+  app.add_option("--loss-rows", loss_rows, "of gpt-char and gpt-124m: rows of logits at a time; 0: all")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--threads", threads)->check(CLI::PositiveNumber);
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
   app.add_option("--mode", mode)->check(CLI::IsMember({"eager", "traced", "compile", "step"}));
@@ -225,8 +227,8 @@ int main(int argc, char** argv) {
       bench::measure(sizes, mode, pair, recompute, steps);
     else
       holds = bench::run_budgets(model, mode == "compile" ? mode : "step", sizes,
-                                 {app.count("--batch") ? sizes.batch : 0, block}, bench::budgets_of(budgets),
-                                 steps);
+                                 {app.count("--batch") ? sizes.batch : 0, block, loss_rows},
+                                 bench::budgets_of(budgets), steps);
   });
   return code == 0 && !holds ? 1 : code;
 }

@@ -50,6 +50,7 @@ class Mlp : public Model {
 
 struct GptSizes {
   int64_t vocabulary, block, layers, heads, width, batch;
+  int64_t loss_rows = 0;  // at a time; 0: all
 };
 
 struct Block : rg::nn::Module {
@@ -102,8 +103,13 @@ class Gpt : public Model {
   rg::Tensor loss() const override {
     rg::Tensor h = (wte(tokens_) + wpe(positions_)).to(dtype_);
     for (const auto& block : blocks.items()) h = block->forward(h);
-    const rg::Tensor scores = rg::linear(norm(lnf, h), wte.weight.to(dtype_));
-    return rg::cross_entropy(scores.view({-1, sizes_.vocabulary}), next_.view({-1}));
+    h = norm(lnf, h);
+    const rg::Tensor head = wte.weight.to(dtype_), next = next_.view({-1});
+    if (sizes_.loss_rows == 0)
+      return rg::cross_entropy(rg::linear(h, head).view({-1, sizes_.vocabulary}), next);
+    return rg::nn::functional::linear_cross_entropy(h.view({-1, sizes_.width}), head, next, {}, {}, "mean",
+                                                    -100, 0.0,
+                                                    rg::nn::LinearCrossEntropyOptions{sizes_.loss_rows});
   }
   std::vector<Product> products() const override {
     std::vector<Product> list;
@@ -146,6 +152,7 @@ std::unique_ptr<Model> make_model(const std::string& name, BatchSize size, rg::S
     throw std::invalid_argument("unknown model: " + name);
   if (size.batch) sizes.batch = size.batch;
   if (size.block) sizes.block = size.block;
+  sizes.loss_rows = size.loss_rows;
   return std::make_unique<Gpt>(sizes, dtype, device);
 }
 

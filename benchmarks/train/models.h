@@ -36,6 +36,7 @@ class Model : public rg::nn::Module {
 /// Sizes that differ from the model's own; 0 keeps those.
 struct BatchSize {
   int64_t batch = 0, block = 0;
+  int64_t loss_rows = 0;  // of a GPT: so many rows of logits exist at a time; 0: all
 };
 
 const std::vector<std::string>& model_names();
