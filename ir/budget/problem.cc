@@ -28,7 +28,8 @@ class Instances {
         last_[at(now[block])] = static_cast<int32_t>(runs.size());
   }
 
-  Measure measure(int64_t cap) {
+  // `each`: the bytes of each run; may be null.
+  Measure measure(int64_t cap, std::vector<int64_t>* each = nullptr) {
     Measure found;
     std::vector<bool> has_run(problem_.tasks.size());
     size_t read = 0, made = 0;  // positions in read_ and last_
@@ -50,6 +51,7 @@ class Instances {
       const int64_t held = live + kept + passing;
       if (held > found.peak) found.peak = held, found.at = r;
       if (held > cap) found.over += static_cast<double>(held - cap);
+      if (each) each->push_back(held);
       live += kept;
       for (int32_t block : task.operands) {
         const int32_t instance = read_[read++];
@@ -57,6 +59,22 @@ class Instances {
       }
     }
     return found;
+  }
+
+  std::vector<int32_t> held_during(int32_t run) {
+    std::vector<int32_t> held;
+    size_t read = 0, made = 0;
+    for (int32_t r = 0; r <= run; ++r) {
+      const Task& task = problem_.tasks[at(runs_[at(r)].task)];
+      if (r == run) overlaid(task, runs_[at(r)], r, read);
+      for (size_t i = 0; i < task.results.size(); ++i) {
+        const bool makes = runs_[at(r)].makes(i), stays = makes && last_[made] >= run;
+        made += makes;
+        if (r < run ? stays : !laid_[i] && (makes || task.makes_all)) held.push_back(task.results[i]);
+      }
+      read += task.operands.size();
+    }
+    return held;
   }
 
  private:
@@ -104,20 +122,29 @@ Measure measure(const Problem& problem, std::span<const Run> runs, int64_t cap) 
   return Instances(problem, runs).measure(cap);
 }
 
+std::vector<int64_t> held_bytes(const Problem& problem, std::span<const Run> runs) {
+  std::vector<int64_t> each;
+  Instances(problem, runs).measure(std::numeric_limits<int64_t>::max(), &each);
+  return each;
+}
+
+std::vector<int32_t> blocks_held(const Problem& problem, std::span<const Run> runs, int32_t run) {
+  return Instances(problem, runs).held_during(run);
+}
+
+int64_t bytes_alone(const Problem& problem, const Task& task) {
+  int64_t bytes = task.scratch;
+  for (int32_t block : task.operands) bytes += problem.blocks[at(block)].bytes;
+  for (size_t i = 0; i < task.results.size(); ++i)
+    if (std::ranges::none_of(task.overlays,
+                             [&](const auto& o) { return o.result == static_cast<int32_t>(i); }))
+      bytes += problem.blocks[at(task.results[i])].bytes;
+  return bytes;
+}
+
 int64_t least_bytes(const Problem& problem) {
   int64_t most = 0;
-  for (const Task& task : problem.tasks) {
-    int64_t bytes = task.scratch;
-    for (int32_t block : task.operands) bytes += problem.blocks[at(block)].bytes;
-    int64_t over = 0;
-    for (size_t i = 0; i < task.results.size(); ++i) {
-      bytes += problem.blocks[at(task.results[i])].bytes;
-      if (std::ranges::any_of(task.overlays,
-                              [&](const auto& o) { return o.result == static_cast<int32_t>(i); }))
-        over += problem.blocks[at(task.results[i])].bytes;
-    }
-    most = std::max(most, bytes - over);
-  }
+  for (const Task& task : problem.tasks) most = std::max(most, bytes_alone(problem, task));
   return most;
 }
 
