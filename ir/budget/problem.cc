@@ -28,7 +28,8 @@ class Instances {
         last_[at(now[block])] = static_cast<int32_t>(runs.size());
   }
 
-  Measure measure(int64_t cap) {
+  // `each`: the bytes of each run; may be null.
+  Measure measure(int64_t cap, std::vector<int64_t>* each = nullptr) {
     Measure found;
     std::vector<bool> has_run(problem_.tasks.size());
     size_t read = 0, made = 0;  // positions in read_ and last_
@@ -50,6 +51,7 @@ class Instances {
       const int64_t held = live + kept + passing;
       if (held > found.peak) found.peak = held, found.at = r;
       if (held > cap) found.over += static_cast<double>(held - cap);
+      if (each) each->push_back(held);
       live += kept;
       for (int32_t block : task.operands) {
         const int32_t instance = read_[read++];
@@ -57,6 +59,22 @@ class Instances {
       }
     }
     return found;
+  }
+
+  std::vector<int32_t> held_during(int32_t run) {
+    std::vector<int32_t> held;
+    size_t read = 0, made = 0;
+    for (int32_t r = 0; r <= run; ++r) {
+      const Task& task = problem_.tasks[at(runs_[at(r)].task)];
+      if (r == run) overlaid(task, runs_[at(r)], r, read);
+      for (size_t i = 0; i < task.results.size(); ++i) {
+        const bool makes = runs_[at(r)].makes(i), stays = makes && last_[made] >= run;
+        made += makes;
+        if (r < run ? stays : !laid_[i] && (makes || task.makes_all)) held.push_back(task.results[i]);
+      }
+      read += task.operands.size();
+    }
+    return held;
   }
 
  private:
@@ -134,6 +152,16 @@ std::vector<Run> without_unread(const Problem& problem, std::vector<Run> runs) {
   return kept;
 }
 
+std::vector<int64_t> held_bytes(const Problem& problem, std::span<const Run> runs) {
+  std::vector<int64_t> each;
+  Instances(problem, runs).measure(std::numeric_limits<int64_t>::max(), &each);
+  return each;
+}
+
+std::vector<int32_t> blocks_held(const Problem& problem, std::span<const Run> runs, int32_t run) {
+  return Instances(problem, runs).held_during(run);
+}
+
 int64_t bytes_in_place(const Problem& problem, const Task& task) {
   int64_t sum = 0;
   for (int32_t r = 0; r < std::ssize(task.results); ++r)
@@ -142,14 +170,16 @@ int64_t bytes_in_place(const Problem& problem, const Task& task) {
   return sum;
 }
 
+int64_t bytes_alone(const Problem& problem, const Task& task) {
+  int64_t bytes = task.scratch - bytes_in_place(problem, task);
+  for (int32_t block : task.operands) bytes += problem.blocks[at(block)].bytes;
+  for (int32_t block : task.results) bytes += problem.blocks[at(block)].bytes;
+  return bytes;
+}
+
 int64_t least_bytes(const Problem& problem) {
   int64_t most = 0;
-  for (const Task& task : problem.tasks) {
-    int64_t bytes = task.scratch - bytes_in_place(problem, task);
-    for (int32_t block : task.operands) bytes += problem.blocks[at(block)].bytes;
-    for (int32_t block : task.results) bytes += problem.blocks[at(block)].bytes;
-    most = std::max(most, bytes);
-  }
+  for (const Task& task : problem.tasks) most = std::max(most, bytes_alone(problem, task));
   return most;
 }
 

@@ -6,6 +6,8 @@
 //   Run      one run of a task. A plan is a list of runs: every task once, in order, and copies in between
 //   Measure  what a plan holds at most, and what its copies cost
 //
+// For reports there are also the bytes of each run, and the blocks of one.
+//
 // Semantics. A run makes blocks anew; what runs later reads those that were made last. A block is live from the run
 // that makes it to the last run that reads it before it is made again. So a plan does not say what is dropped: what
 // nobody reads any more is gone. Tasks that give the same each time they run are all that plans need to know of
@@ -79,8 +81,19 @@ Measure measure(const Problem& problem, std::span<const Run> runs,
 /// The plan without what no run reads of its copies.
 std::vector<Run> without_unread(const Problem& problem, std::vector<Run> runs);
 
+/// The bytes that are held during each run.
+std::vector<int64_t> held_bytes(const Problem& problem, std::span<const Run> runs);
+
+/// The blocks that are held during run number `run`: their bytes and its scratch memory are its held bytes. A result
+/// that is computed in the memory of an operand is not among them. A block for which a copy needs memory, though it is
+/// not run for it, is there besides the one that is read.
+std::vector<int32_t> blocks_held(const Problem& problem, std::span<const Run> runs, int32_t run);
+
 /// Of a task: the bytes of the results that may be computed in place.
 int64_t bytes_in_place(const Problem& problem, const Task& task);
+
+/// What a task needs by itself.
+int64_t bytes_alone(const Problem& problem, const Task& task);
 
 /// No plan can hold less: the most that one task needs by itself.
 int64_t least_bytes(const Problem& problem);

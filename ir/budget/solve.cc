@@ -45,7 +45,7 @@ Curve plain_curve(const Problem& problem) {
 // In equal ratios, falling, from below the peak without copies to the least.
 std::vector<int64_t> caps_of(const Problem& problem, int64_t peak) {
   const size_t count = std::clamp(kTasksAndCaps / (problem.tasks.size() + 1), kLeastCaps, kMostCaps);
-  const double most = static_cast<double>(peak),
+  const double most = static_cast<double>(std::max<int64_t>(peak, 1)),
                least = static_cast<double>(std::max<int64_t>(least_bytes(problem), 1));
   std::vector<int64_t> caps(count);
   for (size_t i = 0; i < count; ++i)

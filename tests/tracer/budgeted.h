@@ -101,6 +101,7 @@ struct Step {
   std::function<Tensor(const Tensor&)> run;
   std::function<rg::MemoryReport()> memory;
   std::function<std::string()> explain;
+  std::function<std::vector<std::shared_ptr<const rg::ir::Graph>>()> graphs;  // that ran
   Tensor operator()(const Tensor& x) const { return run(x); }
 };
 
@@ -117,7 +118,12 @@ struct Training {
   Tensor step(const Tensor& x) { return after(net.loss(x, weights)); }
   Step compiled(Form form, rg::MemoryBudget budget) {
     const auto as_step = [&](auto f, auto run) {
-      return Step{run, [f] { return f.memory(); }, [f] { return f.explain(); }};
+      return Step{run, [f] { return f.memory(); }, [f] { return f.explain(); },
+                  [f] {
+                    std::vector all{f.graph(), f.backward_graph()};
+                    std::erase(all, nullptr);
+                    return all;
+                  }};
     };
     if (form == Form::step) {
       const auto f = rg::compile_step([this](const Tensor& x) { return step(x); }, {.budget = budget});

@@ -191,7 +191,7 @@ TEST_CASE("93: what is no budget is refused") {
   CHECK(category([] { MemoryBudget::bytes(1).with_solver("ilp"); }) == rg::Category::bad_argument);
 }
 
-TEST_CASE("explain() lists what is computed again") {
+TEST_CASE("explain() has the report") {
   const Net net = chain(12, 128, 32);
   const Tensor x = input_of(net);
   for (Form form : kForms) {
@@ -202,10 +202,8 @@ TEST_CASE("explain() lists what is computed again") {
     Training training(net);
     auto step = training.compiled(form, rg::MemoryBudget::fraction(0.6).with_solver("greedy"));
     step(x);
-    const std::string text = step.explain();
-    CHECK(text.find("memory that a run adds:\n  budget") != std::string::npos);
-    CHECK(text.find("computed again, ") != std::string::npos);
-    CHECK(text.find("tanh at budgeted.h:") != std::string::npos);
+    CHECK(step.explain().ends_with(step.memory().text()));
+    CHECK(step.memory().text().find(": computed again") != std::string::npos);
     CHECK(step.memory().plan_ms > 0);
   }
 }

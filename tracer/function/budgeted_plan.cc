@@ -8,26 +8,39 @@
 #include <fmt/format.h>
 
 #include "ir/passes/budget.h"
+#include "tracer/function/budget_report.h"
 #include "tracer/function/cost_estimators.h"
 #include "tracer/function/sized_function.h"
 
 namespace retrograd::inline v0 {
 namespace {
 
-std::string text_of(const ir::BudgetFit::Again& value) {
-  return fmt::format("{} at {}: {} bytes{}", value.op, to_string(value.where), value.bytes,
-                     value.times > 1 ? fmt::format(", {} times", value.times) : "");
+[[noreturn]] void fail_to_fit(const MemoryCertificate& least, int64_t budget, const BudgetRequest& request) {
+  std::string peak;
+  if (!least.runs.empty()) {
+    const MemoryCertificate::Run& run = least.runs[static_cast<size_t>(least.peak_run)];
+    peak = fmt::format(", at {} of {}", run.op, to_string(run.where));
+  }
+  fail(Category::bad_argument, request.op,
+       fmt::format("no plan of {} adds at most {} bytes: the least is {}{}; one operation alone "
+                   "needs {}. Hint: a smaller batch, or a larger budget",
+                   request.what, budget, least.peak_bytes + least.besides_bytes, peak,
+                   least.lower_bound_bytes + least.besides_bytes),
+       request.where);
 }
 
-// `besides`: what a run needs that is not in the graph.
-[[noreturn]] void fail_to_fit(const ir::BudgetFit& fit, int64_t budget, int64_t besides,
-                              const BudgetRequest& request) {
-  fail(Category::bad_argument, request.op,
-       fmt::format("no plan of {} adds at most {} bytes: the least is {}, at {} of {}; one operation alone "
-                   "needs {}. Hint: a smaller batch, or a larger budget",
-                   request.what, budget, fit.point().peak_bytes + besides, fit.op_at_peak,
-                   to_string(fit.where_at_peak), fit.lower_bound + besides),
-       request.where);
+// All but what only a caller knows: the budget, the plan's own peak, and the time.
+MemoryReport report_of(const ir::Graph& graph, const ir::BudgetFit& fit, const BudgetRequest& request) {
+  MemoryReport report;
+  report.eager_bytes = request.eager_bytes;
+  for (const ir::budget::Plan& plan : fit.curve)
+    report.pareto.push_back({plan.measure.peak + request.held, fit.share(plan.measure.cost)});
+  report.ordered_bytes = report.pareto[0].bytes;
+  report.recomputed_share = report.pareto[fit.chosen].recomputed_share;
+  report.values = values_of(graph, fit);
+  report.certificate = certificate_of(graph, fit, request.held);
+  report.lower_bound_bytes = report.certificate.lower_bound_bytes + request.held;
+  return report;
 }
 
 }  // namespace
@@ -54,37 +67,32 @@ MemoryReport plan_within_budget(const MemoryBudget& budget, const ir::Graph& gra
   ir::PassInput input;
   input.writes = request.writes;
   input.executor = &executor_for(graph);
-  MemoryReport report;
-  report.eager_bytes = request.eager_bytes;
-  report.budget_bytes = budget.limit(report.eager_bytes);
+  const int64_t limit = budget.limit(request.eager_bytes);
   const auto begin = std::chrono::steady_clock::now();
   const ir::budget::Solver& solver = *ir::budget::find_solver(budget.solver());
   ir::NodeCost cost = node_cost(budget, device_for(graph));
   // Solvers follow costs to their plans. Whether one fits must not depend on them.
   bool may_retry = budget.estimator() != MemoryBudget().estimator();
-  for (int64_t room = report.budget_bytes - request.held;;) {
+  for (int64_t room = limit - request.held;;) {
     ir::Graph fitted = graph.copy();
     const ir::BudgetFit fit = ir::fit_budget(fitted, input, room, cost, solver, request.boundary);
     if (!fit.fits && std::exchange(may_retry, false)) {
       cost = node_cost(MemoryBudget(), device_for(graph));
       continue;
     }
-    if (!fit.fits) fail_to_fit(fit, report.budget_bytes, report.budget_bytes - room, request);
-    report.planned_bytes = make_plans(std::move(fitted), fit.boundary, room - fit.point().peak_bytes);
-    report.ordered_bytes = fit.curve[0].peak_bytes + request.held;
-    report.lower_bound_bytes = fit.lower_bound + request.held;
-    report.recomputed_share = fit.point().cost;
-    report.pareto.clear();
-    for (const ir::BudgetPoint& point : fit.curve)
-      report.pareto.push_back({point.peak_bytes + request.held, point.cost});
-    report.again.clear();
-    for (const ir::BudgetFit::Again& value : fit.again) report.again.push_back(text_of(value));
-    if (report.planned_bytes <= report.budget_bytes) break;
-    room -= report.planned_bytes - report.budget_bytes;
+    if (!fit.fits) fail_to_fit(certificate_of(graph, fit, limit - room), limit, request);
+    const int64_t planned = make_plans(std::move(fitted), fit.boundary, room - fit.plan().measure.peak);
+    if (planned > limit) {
+      room -= planned - limit;
+      continue;
+    }
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+    MemoryReport report = report_of(graph, fit, request);
+    report.budget_bytes = limit;
+    report.planned_bytes = planned;
+    report.plan_ms = time.count();
+    return report;
   }
-  report.plan_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  return report;
 }
 
 // A step has an arena, as far as there is room for its gaps.
@@ -103,7 +111,8 @@ void SizedFunction::plan_whole_within(const MemoryBudget& budget, const Tensors&
     const MemoryTimeline timeline = timeline_of(*plan_, bind(arguments), numbers_);
     return timeline.most - timeline.at_begin;
   };
-  memory_ = plan_within_budget(budget, optimised_forward(), request, plan);
+  memory_ =
+      std::make_unique<const MemoryReport>(plan_within_budget(budget, optimised_forward(), request, plan));
 }
 
 }  // namespace retrograd

@@ -159,7 +159,7 @@ void SizedFunction::plan_with_backward_within(const MemoryBudget& budget, const 
   const auto plan = [&](const ir::Graph& fitted, const std::optional<ir::Boundary>& boundary, int64_t) {
     return written + take_fitted(fitted, *boundary, arguments);
   };
-  memory_ = plan_within_budget(budget, joint.graph, request, plan);
+  memory_ = std::make_unique<const MemoryReport>(plan_within_budget(budget, joint.graph, request, plan));
 }
 
 // Cuts the joint graph and makes both plans. Returns what they add.

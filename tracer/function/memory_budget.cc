@@ -63,17 +63,4 @@ int64_t MemoryBudget::limit(int64_t eager) const {
                               : static_cast<int64_t>(std::floor(fraction_ * static_cast<double>(eager)));
 }
 
-std::string MemoryReport::text() const {
-  const auto line = [&](std::string_view what, int64_t bytes) {
-    return fmt::format("  {:<18}{:>14} bytes\n", what, bytes);
-  };
-  std::string text = "memory that a run adds:\n" + line("budget", budget_bytes) + line("eager", eager_bytes) +
-                     line("order alone", ordered_bytes) + line("planned", planned_bytes) +
-                     line("lower bound", lower_bound_bytes);
-  if (again.empty()) return text;
-  text += fmt::format("computed again, {:.1f} % of all operations:\n", 100 * recomputed_share);
-  for (const std::string& value : again) text += "  " + value + "\n";
-  return text;
-}
-
 }  // namespace retrograd

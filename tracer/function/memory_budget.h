@@ -13,10 +13,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
+#include "tracer/observe/memory_report.h"
 #include "tracer/observe/work.h"
 
 #pragma GCC visibility push(default)
@@ -68,27 +67,6 @@ class MemoryBudget {
   double fraction_ = 0;
   std::string_view solver_ = "default", estimator_ = "roofline";  // of static storage
   std::shared_ptr<const CostEstimator> custom_;
-};
-
-/// The memory of what has a budget: bytes that a run adds at its peak to what is live when it begins.
-struct MemoryReport {
-  /// A plan: the bytes at its peak, and the part of the estimated time that it takes in addition.
-  struct Point {
-    int64_t bytes;
-    double recomputed_share;
-  };
-  int64_t budget_bytes = 0;
-  int64_t eager_bytes = 0;    // the operations in the order of the recording, one by one
-  int64_t ordered_bytes = 0;  // after the passes, before anything is computed again: order and groups alone
-  int64_t planned_bytes = 0;  // of a run
-  int64_t lower_bound_bytes = 0;  // no plan can add less: what one operation needs
-  double recomputed_share = 0;
-  double plan_ms = 0;                   // the time of planning it, after the passes
-  std::vector<Point> pareto = {};       // all plans that a budget chooses from, by falling bytes
-  std::vector<std::string> again = {};  // values that are computed again, a line each
-
-  /// All of it but `pareto`, a line each.
-  std::string text() const;
 };
 
 }  // namespace retrograd

@@ -135,12 +135,12 @@ std::vector<WrittenInput> SizedFunction::written_inputs(std::span<const ir::Bind
 }
 
 void SizedFunction::log(std::string_view why) const {
-  logging::captured(planned_, why);
+  logging::captured(planned_, why, memory());
   if (logging::wants(logging::Topic::gradients))
     if (const std::string given = given_gradients(planned_, recorded_.inputs); !given.empty())
       logging::write(logging::Topic::gradients, given);
   if (const ir::Graph* backward = backward_graph())
-    logging::captured(*backward, "the backward of this function");
+    logging::captured(*backward, "the backward of this function", memory());
 }
 
 const RecordedFunction* SizedFunction::recorded_backward() const {

@@ -55,7 +55,7 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   /// What planning it has found: see FunctionCapture::choose().
   BackwardChoices choices() const;
   /// With a budget; else null.
-  const MemoryReport* memory() const { return memory_ ? &*memory_ : nullptr; }
+  const MemoryReport* memory() const { return memory_.get(); }
   /// Null if there are none.
   PrecomputedGradients* precomputed() const { return precomputed_.get(); }
 
@@ -107,7 +107,7 @@ class SizedFunction : public std::enable_shared_from_this<SizedFunction> {
   ir::Graph planned_;
   std::vector<Number> numbers_;
   std::unique_ptr<Plan> plan_;
-  std::optional<MemoryReport> memory_;
+  std::unique_ptr<const MemoryReport> memory_;
   // Of a differentiable function; else null.
   std::unique_ptr<FunctionBackwards> backwards_;
   std::unique_ptr<PrecomputedGradients> precomputed_;

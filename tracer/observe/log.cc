@@ -85,7 +85,7 @@ void write_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-void dump(const ir::Graph& graph) {
+void dump(const ir::Graph& graph, const MemoryReport* memory) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   if (s.folder.empty()) return;  // another thread has meanwhile failed to write there
@@ -96,7 +96,7 @@ void dump(const ir::Graph& graph) {
     const std::string path = fmt::format("{}/graph_{:03}", s.folder, s.graphs + 1);
     write_file(path + ".txt", graph.print());
     write_file(path + ".dot", graph.dot());
-    write_file(path + ".html", html_page(graph));
+    write_file(path + ".html", html_page(graph, nullptr, memory));
     ++s.graphs;
   } catch (Exception& e) {
     e.add_context(fmt::format(
@@ -175,12 +175,12 @@ void set_dump_folder(std::string_view folder) {
   switch_bits(detail::kDump, folder.empty() ? 0 : detail::kDump);
 }
 
-void captured(const ir::Graph& graph, std::string_view reason) {
+void captured(const ir::Graph& graph, std::string_view reason, const MemoryReport* memory) {
   const uint32_t on = detail::wanted(bit(Topic::trace) | bit(Topic::recompiles) | detail::kDump);
   if (on & bit(Topic::recompiles))
     write(Topic::recompiles, fmt::format("captured {} nodes: {}", graph.nodes().size(), reason));
   if (on & bit(Topic::trace)) write(Topic::trace, graph.print());
-  if (on & detail::kDump) dump(graph);
+  if (on & detail::kDump) dump(graph, memory);
 }
 
 // Saves the peak of the process while the peak of this backward is measured; end() restores it.

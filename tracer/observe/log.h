@@ -25,6 +25,9 @@
 #include "ir/graph.h"
 
 #pragma GCC visibility push(default)
+namespace retrograd::inline v0 {
+struct MemoryReport;
+}
 namespace retrograd::inline v0::logging {
 
 enum class Topic : uint8_t { trace, recompiles, exec, memory, gradients };
@@ -63,8 +66,8 @@ inline uint32_t wanted(uint32_t bits) {
 /// For what is not a captured graph or a run.
 inline bool wants(Topic topic) { return detail::wanted(detail::bit(topic)); }
 void write(Topic topic, std::string_view message);
-/// Logs and writes a graph that was just captured.
-void captured(const ir::Graph& graph, std::string_view reason);
+/// Logs and writes a graph that was just captured. `memory`: of one with a memory budget, for its page.
+void captured(const ir::Graph& graph, std::string_view reason, const MemoryReport* memory = nullptr);
 
 /// Logs one run, from its call on.
 class RunLog {

@@ -4,10 +4,10 @@
 // back when it ends. Backwards that ran from plans have a darker background. The chart is one SVG with its own
 // colours.
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
+#include "tracer/observe/drawing.h"
 #include "tracer/observe/profile.h"
 
 namespace retrograd::inline v0 {
@@ -29,14 +29,6 @@ std::vector<Point> points_of(const Profile& profile) {
   return points;
 }
 
-// The distance of at most `most` marks from 0 to `high`: 1, 2 or 5 times a power of ten.
-double step_of(double high, int most) {
-  const double least = std::max(high, 1e-9) / most, power = std::pow(10, std::floor(std::log10(least)));
-  for (double factor : {1., 2., 5.})
-    if (factor * power >= least) return factor * power;
-  return 10 * power;
-}
-
 class Chart {
  public:
   explicit Chart(const Profile& profile) : profile_(profile), points_(points_of(profile)) {
@@ -47,11 +39,7 @@ class Chart {
   }
 
   std::string text() const {
-    return fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" "
-        "font-size=\"12\" fill=\"#1c2430\">\n<title>live bytes of tensor data</title>\n"
-        "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{}{}</svg>\n",
-        kWidth, kHeight, grounds(), axes(), curve(), peak());
+    return drawing::svg(kWidth, kHeight, "live bytes of tensor data", grounds() + axes() + curve() + peak());
   }
 
  private:
@@ -76,22 +64,18 @@ class Chart {
     return text;
   }
 
-  static std::string label(double x, double y, std::string_view anchor, const std::string& text) {
-    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, text);
-  }
-
   std::string axes() const {
     std::string text;
-    const double megabytes = static_cast<double>(peak_.bytes) * 1e-6, up = step_of(megabytes, 5);
+    const double megabytes = static_cast<double>(peak_.bytes) * 1e-6, up = drawing::step_of(megabytes, 5);
     for (int i = 0; i * up <= megabytes; ++i) {
       const double at = y(i * up * 1e6);
       text += fmt::format("<path d=\"M{} {:.1f}H{}\" stroke=\"#d5dbe3\"/>\n", kLeft, at, kWidth - kRight);
-      text += label(kLeft - 6, at + 4, "end", fmt::format("{:g} MB", i * up));
+      text += drawing::label(kLeft - 6, at + 4, "end", fmt::format("{:g} MB", i * up));
     }
-    const double ms = static_cast<double>(end_ - begin_) * 1e-6, across = step_of(ms, 10);
+    const double ms = static_cast<double>(end_ - begin_) * 1e-6, across = drawing::step_of(ms, 10);
     for (int i = 0; i * across <= ms; ++i)
-      text += label(x(begin_ + static_cast<int64_t>(i * across * 1e6)), kHeight - kBottom + 18, "middle",
-                    fmt::format("{:g} ms", i * across));
+      text += drawing::label(x(begin_ + static_cast<int64_t>(i * across * 1e6)), kHeight - kBottom + 18,
+                             "middle", fmt::format("{:g} ms", i * across));
     return text;
   }
 
@@ -120,8 +104,8 @@ class Chart {
     const double at = x(peak_.begin), megabytes = static_cast<double>(peak_.bytes) * 1e-6;
     return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"#e0812b\"/>\n", at,
                        y(static_cast<double>(peak_.bytes))) +
-           label(std::clamp(at, kLeft + 60, kWidth - kRight - 60), kTop - 10, "middle",
-                 fmt::format("peak {:.2f} MB", megabytes));
+           drawing::label(std::clamp(at, kLeft + 60, kWidth - kRight - 60), kTop - 10, "middle",
+                          fmt::format("peak {:.2f} MB", megabytes));
   }
 
   const Profile& profile_;

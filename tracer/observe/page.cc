@@ -12,27 +12,16 @@
 #include "engine/bookkeeping.h"
 #include "ir/input_text.h"
 #include "ir/text.h"
+#include "tracer/observe/drawing.h"
 #include "tracer/observe/page_parts.h"
+#include "tracer/observe/page_timeline.h"
 
 namespace retrograd::inline v0 {
 namespace {
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
+using drawing::escaped;
+using page_parts::kind_of;
+using page_parts::time_text;
 
 // The text form with each name of a value or handle as a <b data-v>. A name is at the beginning or after a blank; the
 // same characters inside expressions are not names.
@@ -54,32 +43,10 @@ std::string linked(std::string_view text) {
   return out;
 }
 
-std::string bytes_text(int64_t bytes) {
-  static constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(units); ++unit) value /= 1024;
-  return unit ? fmt::format("{:.1f} {}", value, units[unit]) : fmt::format("{} B", bytes);
-}
-
-std::string time_text(double ns) {
-  return ns < 1e4   ? fmt::format("{:.2f} us", ns * 1e-3)
-         : ns < 1e7 ? fmt::format("{:.1f} us", ns * 1e-3)
-                    : fmt::format("{:.1f} ms", ns * 1e-6);
-}
-
-std::string_view kind_of(const ir::Node& node) {
-  const auto is_one_of = [&](const auto&... op) { return ((node.op == &op) || ...); };
-  if (node.op == &ops::unpack) return "unpack";
-  if (is_one_of(ops::hook, ops::post_accumulate, ops::pack, ops::function, ops::function_backward))
-    return "hook";
-  if (is_one_of(ops::accumulate_grad, ops::retain_grad, ops::give_grad)) return "leaf";
-  return "op";
-}
-
 class Page {
  public:
-  Page(const ir::Graph& graph, const Profile* profile) : graph_(graph), times_(graph.nodes().size()) {
+  Page(const ir::Graph& graph, const Profile* profile, const MemoryReport* memory)
+      : graph_(graph), memory_(memory), times_(graph.nodes().size()) {
     if (profile)
       for (const Profile::Run& r : profile->runs())
         if (r.graph.get() == &graph && r.end) runs_.push_back(&r);
@@ -97,11 +64,13 @@ class Page {
     return fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>retrograd: "
         "{}</title>\n<style>{}</style>\n</head>\n"
-        "<body>\n<header>{}<h1>@{}</h1><small>{}</small>{}</header>\n<main>\n<div "
+        "<body>\n<header>{}<h1>@{}</h1><small>{}</small>{}</header>\n<main>\n{}<div "
         "class=\"inputs\">{}</div>\n<table>\n{}</table>\n</main>\n"
         "<footer>{}</footer>\n<script>{}</script>\n</body>\n</html>\n",
-        name, page_parts::kStyle, kLegend, name, summary(), runs_.empty() ? "" : curve(*runs_.back()),
-        inputs(), rows, outputs(), page_parts::kScript);
+        name, page_parts::kStyle, kLegend, name, summary(),
+        runs_.empty() ? "" : page_parts::timeline(*runs_.back()),
+        memory_ ? fmt::format("<div class=\"plans\">{}</div>\n", memory_->svg()) : "", inputs(), rows,
+        outputs(), page_parts::kScript);
   }
 
  private:
@@ -199,46 +168,8 @@ class Page {
     return n > 0 && record(n) != record(n - 1);
   }
 
-  // Live bytes over the time of a run, and below it the time of each node.
-  std::string curve(const Profile::Run& run) const {
-    int64_t low = run.live_bytes, high = run.live_bytes;
-    for (const Profile::Step& s : run.steps)
-      if (s.end) low = std::min(low, s.live_bytes), high = std::max(high, s.live_bytes);
-    const auto x = [&](int64_t t) {
-      return 1000.0 * static_cast<double>(t - run.begin) /
-             static_cast<double>(std::max<int64_t>(run.end - run.begin, 1));
-    };
-    const auto y = [&](int64_t bytes) {
-      return 88 -
-             84 * static_cast<double>(bytes - low) / static_cast<double>(std::max<int64_t>(high - low, 1));
-    };
-    int64_t live = run.live_bytes;
-    std::string points = fmt::format("0,{:.1f}", y(live)), nodes;
-    for (const Profile::Step& s : run.steps) {
-      if (!s.end) continue;
-      // Memory is taken when a step begins and given back when it ends.
-      const bool grows = s.live_bytes > live;
-      points += fmt::format(" {:.2f},{:.1f} {:.2f},{:.1f}", x(grows ? s.begin : s.end),
-                            y(grows ? s.live_bytes : live), x(s.end), y(s.live_bytes));
-      live = s.live_bytes;
-      const ir::Node& node = graph_.nodes()[s.node];
-      nodes += fmt::format(
-          "<rect data-n=\"{}\" class=\"{}\" x=\"{:.2f}\" y=\"94\" width=\"{:.2f}\" height=\"16\"><title>{} "
-          "{}: {}, {} live</title></rect>\n",
-          s.node, s.frees ? "op" : kind_of(node), x(s.begin), std::max(x(s.end) - x(s.begin), 0.3), s.node,
-          s.frees ? "free" : escaped(node.op->name), time_text(static_cast<double>(s.end - s.begin)),
-          bytes_text(s.live_bytes));
-    }
-    return fmt::format(
-        "<figure><span>{}</span><svg viewBox=\"0 0 1000 110\" preserveAspectRatio=\"none\">\n<polygon "
-        "class=\"area\" points=\"0,90 {} 1000,90\"/>"
-        "<polyline class=\"curve\" points=\"{}\"/>\n{}</svg><span>{}</span><figcaption>live bytes and nodes "
-        "over {}</figcaption></figure>",
-        bytes_text(high), points, points, nodes, bytes_text(low),
-        time_text(static_cast<double>(run.end - run.begin)));
-  }
-
   const ir::Graph& graph_;
+  const MemoryReport* const memory_;
   std::vector<const Profile::Run*> runs_;
   std::vector<double> times_;  // of each node: the mean of the runs
   double longest_ = 0;
@@ -246,9 +177,9 @@ class Page {
 
 }  // namespace
 
-std::string html_page(const ir::Graph& graph, const Profile* profile) {
+std::string html_page(const ir::Graph& graph, const Profile* profile, const MemoryReport* memory) {
   SymbolTable::Scope scope(const_cast<SymbolTable*>(&graph.symbols));  // for the texts of sizes
-  return Page(graph, profile).text();
+  return Page(graph, profile, memory).text();
 }
 
 }  // namespace retrograd

@@ -12,7 +12,7 @@ namespace retrograd::inline v0::page_parts {
 inline constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; --back: #fff; --text: #1c2430; --faint: #6b7686; --line: #e3e7ec;
   --op: #7f95b2; --unpack: #2e9e6b; --hook: #e0812b; --leaf: #9560c9;
-  --makes: #d4ecdd; --uses: #dbe7fb; --self: #f3f0d7; --area: #7f95b233; }
+  --makes: #d4ecdd; --uses: #dbe7fb; --self: #f3f0d7; }
 @media (prefers-color-scheme: dark) { :root { --back: #14181e; --text: #dde3ea; --faint: #8591a1;
   --line: #2a313a; --makes: #1d4030; --uses: #1f3355; --self: #3b381f; } }
 * { box-sizing: border-box; }
@@ -29,11 +29,16 @@ figure svg { display: block; width: 100%; height: 110px; grid-row: span 2; borde
 figure span { text-align: right; }
 figure svg + span { align-self: end; margin-bottom: 22px; }
 figcaption { grid-column: 2; text-align: right; }
-.area { fill: var(--area); }
+figcaption i { display: inline-block; width: 9px; height: 9px; margin: 0 4px 0 10px; border-radius: 2px; }
+.area { fill: var(--held); background: var(--held); }
+.before { --held: #c3cad4; } .saved { --held: #2e9e6b; } .recomputed { --held: #e0812b; }
+.gradients { --held: #9560c9; } .others { --held: #7fa3d8; }
 .curve { fill: none; stroke: var(--op); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
 rect { fill: var(--op); } rect.unpack { fill: var(--unpack); } rect.hook { fill: var(--hook); }
 rect.leaf { fill: var(--leaf); } rect.self { fill: var(--text); }
 main { padding: 14px 24px; }
+.plans rect { fill: #fff; }
+.plans svg { display: block; width: 100%; max-width: 1000px; margin-bottom: 16px; }
 code, td { font: 13px/1.6 ui-monospace, "DejaVu Sans Mono", monospace; }
 .inputs { display: flex; flex-wrap: wrap; gap: 6px; margin-bottom: 16px; }
 .inputs code { padding: 1px 8px; border: 1px solid var(--line); border-radius: 4px; }
