@@ -135,9 +135,10 @@ Resolved resolve(Operand x, const Indices& index, std::string_view op) {
     if (const int64_t* i = std::get_if<int64_t>(&item)) {
       y = select(at, d, *i);
     } else if (const Slice* s = std::get_if<Slice>(&item)) {
-      std::optional<int64_t> stop;
+      std::optional<int64_t> start, stop;
+      if (s->start() != 0) start = s->start();
       if (s->has_stop()) stop = s->stop();
-      if (s->start() != 0 || stop || s->step() != 1) y = slice(at, d, s->start(), stop, s->step());
+      if (start || stop || s->step() != 1) y = slice(at, d, start, stop, s->step());
       ++d;
     } else if (std::holds_alternative<std::nullopt_t>(item)) {
       y = unsqueeze(at, d++);

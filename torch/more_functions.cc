@@ -55,11 +55,11 @@ Tensor combinations(const Operand& x, int64_t r, bool with_replacement) {
   if (r < 0) retrograd::fail(retrograd::Category::bad_argument, "combinations", "r is negative", x.where());
   if (r == 0) return retrograd::empty({0}, from.options());
   const int64_t n = from.size(0);
+  if (n < (with_replacement ? 1 : r)) return retrograd::empty({0, r}, from.options());
   std::vector<int64_t> places(static_cast<size_t>(r)), all;
   if (!with_replacement) std::iota(places.begin(), places.end(), 0);
-  if (n >= (with_replacement ? 1 : r)) do {
-      all.insert(all.end(), places.begin(), places.end());
-    } while (next_choice(places, n, with_replacement));
+  do all.insert(all.end(), places.begin(), places.end());
+  while (next_choice(places, n, with_replacement));
   const Tensor index = tensor(all, TensorOptions(kInt64).device(from.device()));
   return retrograd::index_select(x, 0, index).view({static_cast<int64_t>(all.size()) / r, r});
 }

@@ -285,11 +285,6 @@ TEST_CASE("the state is saved, and steps are recorded") {
   CHECK(first(z) == -1.5);
 }
 
-template <class T>
-concept HasStateByAddress = requires(T& optimizer) {
-  optimizer.state();
-};
-static_assert(!HasStateByAddress<torch::optim::SGD>);  // state_dict() in its place
 static_assert(!std::is_copy_constructible_v<torch::optim::SGD> &&
               std::is_move_constructible_v<torch::optim::SGD>);
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <string>
 
 #include "weights.h"
 
@@ -46,14 +47,16 @@ struct ClassifierImpl : nn::Module {
 };
 TORCH_MODULE(Classifier);
 
-// Initial values by the kind of a module, as nn::Module::apply visits them.
+// Norms begin as the identity, biases with a small number.
 static void initialize(nn::Module& module) {
   torch::NoGradGuard no_grad;
-  if (auto* linear = module.as<nn::Linear>()) {
-    linear->bias.fill_(0.01);
-  } else if (auto* norm = module.as<nn::LayerNorm>()) {
-    nn::init::ones_(norm->weight);
-    nn::init::zeros_(norm->bias);
+  for (auto& item : module.named_parameters()) {
+    const std::string& name = item.key();
+    const bool is_bias = name.find("bias") != std::string::npos;
+    if (name.find("norm") != std::string::npos)
+      nn::init::constant_(item.value(), is_bias ? 0 : 1);
+    else if (is_bias)
+      item.value().fill_(0.01);
   }
 }
 
@@ -73,7 +76,7 @@ static Sequences sequences(int64_t batch, double phase) {
 int main() {
   Classifier model(3, 8, 2, 3);
   fill_parameters(*model, 0.35);
-  model->apply(initialize);
+  initialize(*model);
   {
     torch::NoGradGuard no_grad;
     model->layer->linear1->weight.mul_(0.5);
