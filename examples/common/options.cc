@@ -42,6 +42,10 @@ void add_flags(CLI::App& app, Options& o) {
   app.add_option("--memory-budget", o.memory_budget,
                  "with --mode step: the part of the eager peak of memory that a step may add")
       ->check(CLI::Range(1e-3, 1.0));
+  app.add_option("--pareto", o.pareto,
+                 "with --memory-budget: file for the plans that it chooses from, a chart if it ends in .svg, "
+                 "else JSON")
+      ->check(path_problem);
   app.add_option("--offload-dir", o.offload_dir,
                  "folder of --saved offload-file; without it a private one, removed at exit")
       ->check(path_problem);
@@ -102,6 +106,8 @@ void apply(const Options& o) {
     throw CLI::ValidationError("--print-graph, --dot", "there is no graph with --mode eager");
   if (o.memory_budget > 0 && o.mode != "step")
     throw CLI::ValidationError("--memory-budget", "it needs --mode step");
+  if (!o.pareto.empty() && o.memory_budget == 0)
+    throw CLI::ValidationError("--pareto", "it needs --memory-budget");
   if (!o.offload_dir.empty()) {
     if (o.saved != "offload-file")
       throw CLI::ValidationError("--offload-dir", "it needs --saved offload-file");
@@ -116,6 +122,7 @@ void apply(const Options& o) {
   // Checked now and not after the training: opens a temporary file in the same folder, and removes it.
   if (!o.save.empty()) rg::AtomicFile probe(o.save);
   if (!o.dot.empty()) rg::AtomicFile probe(o.dot);
+  if (!o.pareto.empty()) rg::AtomicFile probe(o.pareto);
   if (o.threads > 0) rg::cpu::set_num_threads(o.threads);
   rg::manual_seed(o.seed);
 }

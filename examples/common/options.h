@@ -24,6 +24,7 @@ struct Options {
   bool can_recompute = false;       // set by an example that has --checkpoint
   std::string checkpoint = "none";  // or block, policy=NAME (examples/recomputation.h)
   double memory_budget = 0;         // part of the eager peak; 0, which cannot be given: none
+  std::string pareto;               // file for the plans that the budget chooses from; empty: none
   std::string offload_dir;          // empty: a private temporary folder
   std::string device = "cpu";       // or cuda, cuda:1, ...
   std::string data;                 // empty: the file that comes with the example

@@ -90,6 +90,7 @@ void Session::step(const rg::Tensor& input, const rg::Tensor& target) {
   if (steps_here() == 1) {
     first_step_seconds_ = seconds;
     show_graphs();
+    write_plans();
   }
   step_done(loss, seconds);
 }
@@ -99,6 +100,12 @@ void Session::show_graphs() const {
   if (options_.print_graph)
     for (const auto& graph : graphs) std::fputs(graph->print().c_str(), stdout);
   if (!options_.dot.empty() && !graphs.empty()) write_file(options_.dot, graphs.back()->dot());
+}
+
+void Session::write_plans() const {
+  if (options_.pareto.empty()) return;
+  const rg::MemoryReport memory = step_.memory();
+  write_file(options_.pareto, options_.pareto.ends_with(".svg") ? memory.svg() : memory.json());
 }
 
 Session::~Session() { close_line(); }

@@ -2,7 +2,7 @@
 //
 //   next()         whether there is a step to do; before that, writes the file of --save if it is time for it
 //   step(batch)    copies the batch to the chosen device; a training step in the chosen mode (training_step.h); prints
-//   "step N loss X ..." every --log-every steps, and the graphs after the first step if requested
+//   "step N loss X ..." every --log-every steps; the graphs and plans after the first step if requested
 //   validation()   prints "val loss X ..."
 //   finish()       prints the summary
 // The file of --save has all state: what the example has put into its rg::TrainingState, the position in the random
@@ -49,6 +49,7 @@ class Session {
   using Clock = std::chrono::steady_clock;
   void resume();
   void show_graphs() const;
+  void write_plans() const;
   int64_t steps_here() const { return steps_ - steps_before_; }
   bool is_profiled() const;
   void step_done(double loss, double seconds);

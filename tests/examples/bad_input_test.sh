@@ -34,10 +34,11 @@ wrong "--threads" --threads 100000
 wrong "--log-every" --log-every 0
 wrong "--checkpoint-every" --save "$folder/model" --checkpoint-every 0
 for seed in -x -1 18446744073709551616 "" 1.5 "1 "; do wrong "--seed" --seed "$seed"; done
-for flag in --save --resume --dot --data --profile; do wrong "$flag" "$flag" ""; done
+for flag in --save --resume --dot --data --profile --pareto; do wrong "$flag" "$flag" ""; done
 wrong "--mode" --mode sideways
 wrong "--memory-budget" --mode step --memory-budget 0
 wrong "it needs --mode step" --memory-budget 0.5
+wrong "it needs --memory-budget" --mode step --pareto "$folder/plans.json"
 wrong "--mode" --backward sideways
 wrong "--saved" --saved nothing
 wrong "--device" --device gpu
@@ -73,12 +74,17 @@ fi
 wrong "$folder/none/model" --save "$folder/none/model" --steps 1
 wrong "$folder" --save "$folder" --steps 1
 wrong "$folder/none/graph" --dot "$folder/none/graph" --steps 1
+wrong "$folder/none/plans.svg" --mode step --memory-budget 1 --pareto "$folder/none/plans.svg" --steps 1
+wrong "$folder: " --mode step --memory-budget 1 --pareto "$folder" --steps 1
 if [[ -z ${TSAN_OPTIONS:-} ]]; then
   echo old >"$folder/model"
   ulimit -S -f 4 # blocks of 512 or 1024 bytes: less than any model
   trap '' XFSZ
   wrong "$folder/model" --save "$folder/model" --steps 1
   [[ $(cat "$folder/model") == old ]] || { echo "FAILED: a save that failed changed the old file"; failed=1; }
+  echo old >"$folder/plans.svg"
+  wrong "$folder/plans.svg" --mode step --memory-budget 1 --pareto "$folder/plans.svg" --steps 1
+  [[ $(cat "$folder/plans.svg") == old ]] || { echo "FAILED: plans that could not be written changed the old file"; failed=1; }
   wrong "saved-" --saved offload-file --offload-dir "$folder" --steps 1
   ulimit -S -f unlimited
   [[ -z $(find "$folder" -name 'saved-*' -o -name '.retrograd-*') ]] || { echo "FAILED: files were left behind"; failed=1; }

@@ -27,6 +27,9 @@ TEST_CASE("a measure by hand") {
   CHECK(plain.peak == 4 + 8 + 2 + 3);
   CHECK(plain.at == 3);
   CHECK(plain.cost == 0);
+  CHECK(budget::held_bytes(problem, budget::plain_runs(problem)) == std::vector<int64_t>{4, 12, 12, 17});
+  CHECK(budget::blocks_held(problem, budget::plain_runs(problem), 2) == std::vector<int32_t>{0, 1});
+  CHECK(budget::blocks_held(problem, budget::plain_runs(problem), 3) == std::vector<int32_t>{0, 2, 3});
   problem.tasks[2].scratch = 9;
   CHECK(budget::measure(problem, budget::plain_runs(problem)).peak == 4 + 8 + 9);
   // a is made again for d: it is not there while c is made.
