@@ -108,14 +108,16 @@ void add_tables(Rows& rows) {
                                                                         {{.padding_idx = 1}, 3}, {});
                      },
                      {{real({2, 2, 2}), index}}));
+  const std::vector<Tensors> added{{real({3, 2}), real({2, 2, 2}), index},
+                                   {transposed({3, 2}), real({2, 2, 2}), index}};
   for (const int64_t padding : {-1, 1})
-    rows.push_back(
-        row(padding < 0 ? "embedding_add" : "embedding_add with padding",
-            [padding](const Tensors& x) {
-              return rg::ops::emit<rg::ops::EmbeddingAdd>({x[0].get(), x[2].get(), x[1].get()},
-                                                          {.padding_idx = padding}, {});
-            },
-            {{real({3, 2}), real({2, 2, 2}), index}, {transposed({3, 2}), real({2, 2, 2}), index}}));
+    rows.push_back(row(
+        padding < 0 ? "embedding_add" : "embedding_add with padding",
+        [padding](const Tensors& x) {
+          return rg::ops::emit<rg::ops::EmbeddingAdd>({x[0].get(), x[2].get(), x[1].get()},
+                                                      {.padding_idx = padding}, {});
+        },
+        added));
   rows.push_back(row(
       "embedding of one index", [](const Tensors& x) { return rg::embedding(x[0], x[1]); },
       each_layout({3, 2}, {ints({1}, {})})));
