@@ -170,7 +170,7 @@ TEST_CASE("the default is as good as each of greedy, cut and dp") {
 }
 
 TEST_CASE("copies that cost nothing leave the plan without copies in its place") {
-  budget::Problem problem = chain_problem::make(30);
+  budget::Problem problem = chain_problem::make(10);
   for (Task& task : problem.tasks) task.cost = 0;
   for (const budget::Solver& solver : budget::kSolvers) {
     INFO(solver.name);
