@@ -82,9 +82,11 @@ if [[ -z ${TSAN_OPTIONS:-} ]]; then
   trap '' XFSZ
   wrong "$folder/model" --save "$folder/model" --steps 1
   [[ $(cat "$folder/model") == old ]] || { echo "FAILED: a save that failed changed the old file"; failed=1; }
+  ulimit -S -f 1 # less than any chart
   echo old >"$folder/plans.svg"
   wrong "$folder/plans.svg" --mode step --memory-budget 1 --pareto "$folder/plans.svg" --steps 1
   [[ $(cat "$folder/plans.svg") == old ]] || { echo "FAILED: plans that could not be written changed the old file"; failed=1; }
+  ulimit -S -f 4
   wrong "saved-" --saved offload-file --offload-dir "$folder" --steps 1
   ulimit -S -f unlimited
   [[ -z $(find "$folder" -name 'saved-*' -o -name '.retrograd-*') ]] || { echo "FAILED: files were left behind"; failed=1; }

@@ -1,8 +1,6 @@
 // Texts of a MemoryReport: see tracer/observe/memory_report.h.
 #include "tracer/observe/memory_report.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 namespace retrograd::inline v0 {
