@@ -182,8 +182,9 @@ class Schedule {
 }  // namespace
 
 std::vector<std::vector<Run>> chain_plans(const Problem& problem, std::span<const int64_t> caps) {
-  const Segments chain(problem, turn_of(problem) + 1, kMostSegments);
   std::vector<std::vector<Run>> plans;
+  if (problem.tasks.empty()) return plans;
+  const Segments chain(problem, turn_of(problem) + 1, kMostSegments);
   std::optional<Programme> programme;
   for (int64_t cap : caps) {
     const int64_t room = cap - chain.fixed_bytes;

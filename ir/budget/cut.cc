@@ -140,6 +140,7 @@ class Hull {
 }  // namespace
 
 std::vector<std::vector<Run>> cut_plans(const Problem& problem, size_t most_plans) {
+  if (problem.tasks.empty()) return {};
   return Hull(problem).run(most_plans);
 }
 

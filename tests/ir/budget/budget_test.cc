@@ -193,6 +193,16 @@ TEST_CASE("what no run reads of a plan's copies goes") {
   CHECK(budget::without_unread(problem, budget::plain_runs(problem)) == budget::plain_runs(problem));
 }
 
+TEST_CASE("nothing to do has one plan") {
+  for (const budget::Solver& solver : budget::kSolvers) {
+    INFO(solver.name);
+    const budget::Curve curve = solver.curve({});
+    REQUIRE(curve.size() == 1);
+    CHECK(curve[0].runs.empty());
+    CHECK(curve[0].measure.peak == 0);
+  }
+}
+
 TEST_CASE("solvers have names") {
   CHECK(budget::find_solver("exact")->curve == budget::exact_curve);
   CHECK(budget::find_solver("ilp") == nullptr);
