@@ -18,7 +18,7 @@ using Pair = rg::RefPtr<rg::SavedTensorHooks>;
 
 namespace {
 
-constexpr rg::CompileOptions kChecked{.check_pairs = true};
+const rg::CompileOptions kChecked{.check_pairs = true};
 
 // The messages of `trace` while it lives.
 struct TraceLog {

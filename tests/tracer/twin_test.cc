@@ -10,7 +10,7 @@
 namespace {
 using namespace scenario;
 
-constexpr rg::CompileOptions kEachCall{.twin_calls = 1};
+const rg::CompileOptions kEachCall{.twin_calls = 1};
 
 Tensor input(int64_t rows = 4) { return parameter(rg::Shape{rows, 3}, 1); }
 
@@ -257,7 +257,8 @@ TEST_CASE("explain() tells what is fixed and what is read at each run") {
 }
 
 TEST_CASE("arguments that are views in some calls are no difference") {
-  auto compiled = rg::compile([](const Tensor& x, const Tensor& y) { return rg::tanh(x) * y - x; }, kEachCall);
+  auto compiled =
+      rg::compile([](const Tensor& x, const Tensor& y) { return rg::tanh(x) * y - x; }, kEachCall);
   const Tensor base = input(8).detach();
   for (int i = 0; i < 8; ++i) {
     const auto half = [&](bool view) {
