@@ -140,7 +140,8 @@ TEST_CASE_METHOD(OffloadFixture, "97: kept tensors, views of them and small ones
 
 TEST_CASE_METHOD(OffloadFixture, "100: without pinned memory a tensor stays on the device") {
   const auto hooks = save_on_cpu(true);
-  const Tensor x = wave(1 << 22).to(kCUDA);  // larger than any block that other tests have left
+  const Tensor x =
+      zeros({1 << 22}, there);  // made there, and larger than any block that other tests have left
   driver.has_pinned = false;
   const std::any payload = hooks->pack(x);
   driver.has_pinned = true;
