@@ -13,8 +13,8 @@ namespace {
 // The least cost of each row of segments with each amount of memory, and the choice that gives it.
 class Programme {
  public:
-  static constexpr int16_t kKeep =
-      0;  // keep what the first segment makes; else the segment of the next checkpoint
+  // A choice: to keep what the first segment makes, or else the segment of the next checkpoint.
+  static constexpr int16_t kKeep = 0;
 
   // For amounts up to `most` bytes.
   Programme(const Segments& chain, int64_t most)
@@ -182,9 +182,8 @@ class Schedule {
 }  // namespace
 
 std::vector<std::vector<Run>> chain_plans(const Problem& problem, std::span<const int64_t> caps) {
-  std::vector<std::vector<Run>> plans;
-  if (problem.tasks.empty()) return plans;
   const Segments chain(problem, turn_of(problem) + 1, kMostSegments);
+  std::vector<std::vector<Run>> plans;
   std::optional<Programme> programme;
   for (int64_t cap : caps) {
     const int64_t room = cap - chain.fixed_bytes;

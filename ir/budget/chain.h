@@ -28,7 +28,8 @@ namespace retrograd::inline v0::ir::budget {
 inline constexpr int32_t kMostSegments = 110;
 inline constexpr int32_t kMostUnits = 160;
 
-/// For each cap the plan that the programme holds to be within it, where there is one. Equal ones once.
+/// For each cap the plan that the programme holds to be within it, where there is one. Equal ones once. `problem`: with
+/// tasks.
 std::vector<std::vector<Run>> chain_plans(const Problem& problem, std::span<const int64_t> caps);
 
 }  // namespace retrograd::ir::budget

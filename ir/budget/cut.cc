@@ -140,7 +140,6 @@ class Hull {
 }  // namespace
 
 std::vector<std::vector<Run>> cut_plans(const Problem& problem, size_t most_plans) {
-  if (problem.tasks.empty()) return {};
   return Hull(problem).run(most_plans);
 }
 

@@ -23,7 +23,7 @@
 
 namespace retrograd::inline v0::ir::budget {
 
-/// The plans of at most so many vertices, from those that save most. Never that without copies.
+/// The plans of at most so many vertices, from those that save most. Never that without copies. `problem`: with tasks.
 std::vector<std::vector<Run>> cut_plans(const Problem& problem, size_t most_plans);
 
 }  // namespace retrograd::ir::budget

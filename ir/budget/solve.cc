@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 
@@ -34,12 +35,6 @@ Curve best_of(Curve plans) {
   for (Plan& plan : plans)
     if (best.empty() || plan.measure.peak < best.back().measure.peak) best.push_back(std::move(plan));
   return best;
-}
-
-Curve plain_curve(const Problem& problem) {
-  Curve plans;
-  plans.push_back(plan_of(problem, plain_runs(problem)));
-  return plans;
 }
 
 // In equal ratios, falling, from below the peak without copies to the least.
@@ -87,46 +82,27 @@ void add_exact(const Problem& problem, Curve& plans) {
   plans = best_of(std::move(plans));
 }
 
+// The plan without copies, and what these find in turn. Where there is nothing to do, there is nothing to find.
+Curve curve_by(std::initializer_list<void (*)(const Problem&, Curve&)> finders, const Problem& problem) {
+  Curve plans;
+  plans.push_back(plan_of(problem, plain_runs(problem)));
+  if (problem.tasks.empty()) return plans;
+  for (const auto find : finders) find(problem, plans);
+  return plans;
+}
+
 }  // namespace
 
-Curve greedy_curve(const Problem& problem) {
-  Curve plans = plain_curve(problem);
-  add_greedy(problem, plans);
-  return plans;
-}
-
-Curve repair_curve(const Problem& problem) {
-  Curve plans = plain_curve(problem);
-  add_repaired(problem, plans);
-  return plans;
-}
-
-Curve exact_curve(const Problem& problem) {
-  Curve plans = plain_curve(problem);
-  add_exact(problem, plans);
-  return plans;
-}
-
-Curve cut_curve(const Problem& problem) {
-  Curve plans = plain_curve(problem);
-  add_cuts(problem, plans);
-  return plans;
-}
-
-Curve dp_curve(const Problem& problem) {
-  Curve plans = plain_curve(problem);
-  add_chained(problem, plans);
-  return plans;
-}
+Curve greedy_curve(const Problem& problem) { return curve_by({add_greedy}, problem); }
+Curve repair_curve(const Problem& problem) { return curve_by({add_repaired}, problem); }
+Curve exact_curve(const Problem& problem) { return curve_by({add_exact}, problem); }
+Curve cut_curve(const Problem& problem) { return curve_by({add_cuts}, problem); }
+Curve dp_curve(const Problem& problem) { return curve_by({add_chained}, problem); }
 
 Curve default_curve(const Problem& problem) {
-  Curve plans = greedy_curve(problem);
-  add_cuts(problem, plans);
-  add_chained(problem, plans);
-  if (candidates_of(problem).blocks.size() > kFewCandidates) return plans;
-  add_repaired(problem, plans);
-  add_exact(problem, plans);
-  return plans;
+  if (candidates_of(problem).blocks.size() > kFewCandidates)
+    return curve_by({add_greedy, add_cuts, add_chained}, problem);
+  return curve_by({add_greedy, add_cuts, add_chained, add_repaired, add_exact}, problem);
 }
 
 const Solver* find_solver(std::string_view name) {
