@@ -8,6 +8,7 @@
 
 #include "tests/cuda/fused_step.h"
 #include "tests/cuda/fusion_fixture.h"
+#include "tests/own_folder.h"
 
 using namespace retrograd;
 using namespace retrograd::cuda;
@@ -234,15 +235,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct TestFolder {
-  std::string top, path;
-  TestFolder() : top((fs::temp_directory_path() / "kernel-cache-XXXXXX").string()) {
-    REQUIRE(::mkdtemp(top.data()));
-    path = top + "/kernels";
-  }
-  ~TestFolder() {
-    std::error_code ignored;
-    fs::remove_all(top, ignored);
-  }
+  retrograd::testing::OwnFolder top;
+  std::string path = top.path + "/kernels";
   std::string only_file() const {
     std::vector<std::string> all;
     for (const auto& item : fs::directory_iterator(path)) all.push_back(item.path().string());

@@ -13,6 +13,7 @@ namespace rg = retrograd;
 using rg::category_of;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::added_by;
 using rg::testing::Calls;
 using rg::testing::in_modes;
 using rg::testing::same_bits;
@@ -31,13 +32,6 @@ struct Mlp {
 
 Tensor rows() { return shifted_wave(kRows * kWidth, 0.7).view({kRows, kWidth}).requires_grad_(); }
 
-int64_t peak_of(const std::function<void()>& run) {
-  const int64_t before = rg::memory::stats().live_bytes;
-  rg::memory::reset_peak();
-  run();
-  return rg::memory::stats().peak_bytes - before;
-}
-
 double distance(const Tensor& a, const Tensor& b) {
   return rg::max(rg::abs(rg::sub(a, b))).item<double>() / rg::max(rg::abs(b)).item<double>();
 }
@@ -48,11 +42,11 @@ TEST_CASE("checkpoint_rows: gradients of the whole, in the memory of a piece") {
   in_modes([](const auto& backward) {
     const Mlp whole, pieces;
     const Tensor x = rows(), z = rows();
-    const int64_t all = peak_of([&] { backward(rg::sum(whole(x))); });
+    const int64_t all = added_by([&] { backward(rg::sum(whole(x))); });
     CHECK(all > 2 * kInnerBytes);
     Calls calls;
     Tensor y;
-    const int64_t part = peak_of([&] {
+    const int64_t part = added_by([&] {
       y = rg::checkpoint_rows(pieces, z, 32);
       backward(rg::sum(y));
     });

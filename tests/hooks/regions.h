@@ -33,6 +33,15 @@ class Calls final : public Region::Observer {
 
 inline int64_t live() { return memory::stats().live_bytes; }
 
+/// The most bytes that a call adds.
+template <class F>
+int64_t added_by(const F& f) {
+  const int64_t before = live();
+  memory::reset_peak();
+  f();
+  return memory::stats().peak_bytes - before;
+}
+
 /// Runs a test eagerly, and with backwards that are captured.
 template <class F>
 void in_modes(const F& f) {

@@ -16,6 +16,7 @@
 
 #include "retrograd/retrograd.h"
 #include "tests/hooks/pairs.h"
+#include "tests/own_folder.h"
 
 namespace rg = retrograd;
 namespace fs = std::filesystem;
@@ -26,18 +27,12 @@ using rg::testing::wave;
 
 namespace {
 
-struct Folder {
-  Folder() {
-    path = (fs::temp_directory_path() / "stock_test_XXXXXX").string();
-    REQUIRE(::mkdtemp(path.data()) != nullptr);
-  }
-  ~Folder() { fs::remove_all(path); }
+struct Folder : rg::testing::OwnFolder {
   std::vector<fs::path> files() const {
     std::vector<fs::path> all;
     for (const auto& entry : fs::directory_iterator(path)) all.push_back(entry.path());
     return all;
   }
-  std::string path;
 };
 
 // Largest difference between a and b, relative to the largest |a|.

@@ -22,6 +22,7 @@
 
 #include "engine/error.h"
 #include "io/safetensors_file.h"
+#include "tests/own_folder.h"
 
 using namespace retrograd;
 namespace fs = std::filesystem;
@@ -31,17 +32,11 @@ namespace {
 // A directory of its own, removed at the end.
 class Directory {
  public:
-  Directory() {
-    std::string name = (fs::temp_directory_path() / "safetensors_test_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Directory() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::ptrdiff_t file_count() const { return std::distance(fs::directory_iterator(path_), {}); }
+  std::string operator/(const std::string& name) const { return (fs::path(own_.path) / name).string(); }
+  std::ptrdiff_t file_count() const { return std::distance(fs::directory_iterator(own_.path), {}); }
 
  private:
-  fs::path path_;
+  retrograd::testing::OwnFolder own_;
 };
 
 void put(const std::string& path, const std::string& bytes) {

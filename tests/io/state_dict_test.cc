@@ -8,21 +8,14 @@
 #include <filesystem>
 
 #include "retrograd/retrograd.h"
+#include "tests/own_folder.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
 
 namespace {
 
-// A folder of its own, removed at the end.
-struct Folder {
-  Folder() {
-    path = (std::filesystem::temp_directory_path() / "state_dict_test_XXXXXX").string();
-    REQUIRE(::mkdtemp(path.data()) != nullptr);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
+using Folder = rg::testing::OwnFolder;
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "tests/errors.h"
 #include "tests/hooks/pairs.h"
 #include "tests/hooks/regions.h"
+#include "tests/own_folder.h"
 
 namespace rg = retrograd;
 using rg::MemoryBudget;
@@ -67,10 +68,7 @@ struct Layers {
 
 bool same(const Tensors& a, const Tensors& b) { return std::ranges::equal(a, b, same_bits); }
 
-struct Folder {
-  std::string path = (std::filesystem::temp_directory_path() / "budget-limits-XXXXXX").string();
-  Folder() { REQUIRE(::mkdtemp(path.data())); }
-  ~Folder() { std::filesystem::remove_all(path); }
+struct Folder : rg::testing::OwnFolder {
   std::vector<uintmax_t> file_sizes() const {
     std::vector<uintmax_t> sizes;
     for (const auto& file : std::filesystem::directory_iterator(path)) sizes.push_back(file.file_size());

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "hook_scenario.h"
+#include "tests/own_folder.h"
 
 namespace retrograd::scenario {
 namespace {
@@ -30,14 +31,7 @@ RefPtr<SavedTensorHooks> to_host() {
       });
 }
 
-struct Folder {
-  std::filesystem::path path;
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "offload_test_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
+struct Folder : retrograd::testing::OwnFolder {
   int files() const {
     return static_cast<int>(
         std::distance(std::filesystem::directory_iterator(path), std::filesystem::directory_iterator()));
@@ -109,7 +103,7 @@ TEST_CASE("S110, hook 19 kept in files, sizes 10 100 10 20 30: one capture with 
       {
         Tensor y;
         {
-          SavedTensorHooksGuard guard(save_to_file(folder.path.string()));
+          SavedTensorHooksGuard guard(save_to_file(folder.path));
           y = square(a);
         }
         CHECK(folder.files() == 1);
@@ -135,7 +129,7 @@ TEST_CASE("S110 the payload may be the name of a file that the user writes and r
     {
       SavedTensorHooksGuard guard(
           [&](const Tensor& t) {
-            const std::string name = (folder.path / std::to_string(next++)).string();
+            const std::string name = (std::filesystem::path(folder.path) / std::to_string(next++)).string();
             save({{"t", t}}, name);
             return name;
           },

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "retrograd/retrograd.h"
+#include "tests/hooks/regions.h"
 #include "tests/same_bits.h"
 
 namespace budgeted {
@@ -14,6 +15,7 @@ namespace budgeted {
 namespace rg = retrograd;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::added_by;
 
 using Loss = std::function<Tensor(const Tensor& x, const Tensors& w)>;
 
@@ -77,15 +79,6 @@ inline std::vector<Net> nets() {
 inline Tensor input_of(const Net& net) {
   rg::manual_seed(4);
   return rg::randn(net.input);
-}
-
-/// The most bytes that a call adds.
-template <class F>
-int64_t added_by(const F& f) {
-  const int64_t before = rg::memory::stats().live_bytes;
-  rg::memory::reset_peak();
-  f();
-  return rg::memory::stats().peak_bytes - before;
 }
 
 inline bool same(const Tensors& a, const Tensors& b) {

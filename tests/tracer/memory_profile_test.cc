@@ -16,6 +16,7 @@
 
 #include "hooks/recompute.h"
 #include "retrograd/retrograd.h"
+#include "tests/own_folder.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
@@ -26,14 +27,7 @@ namespace {
 constexpr int kLayers = 6;
 constexpr int64_t kRows = 256, kWidth = 64, kActivation = kRows * kWidth * 4, kWeight = kWidth * kWidth * 4;
 
-struct Folder {
-  Folder() {
-    path = (std::filesystem::temp_directory_path() / "memory_profile_XXXXXX").string();
-    REQUIRE(::mkdtemp(path.data()) != nullptr);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
+using rg::testing::OwnFolder;
 
 int64_t live() { return rg::memory::stats().live_bytes; }
 
@@ -59,7 +53,7 @@ struct Profile {
 struct Model {
   Tensors weights;
   Tensor input;
-  Folder folder;
+  OwnFolder folder;
 
   Model() {
     rg::manual_seed(7);

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "retrograd/retrograd.h"
+#include "tests/own_folder.h"
 
 namespace rg = retrograd;
 namespace fs = std::filesystem;
@@ -26,17 +27,11 @@ namespace {
 
 // A folder of its own for each test, in which the cache keeps its entries.
 struct TestFolder {
-  std::string top, path;
-  TestFolder() : top((fs::temp_directory_path() / "plan-cache-XXXXXX").string()) {
-    REQUIRE(::mkdtemp(top.data()));
-    path = top + "/entries";
-    cache::set_folder(path);
-  }
-  ~TestFolder() {
-    cache::set_folder("");
-    std::error_code ignored;
-    fs::remove_all(top, ignored);
-  }
+  rg::testing::OwnFolder own;
+  const std::string& top = own.path;
+  std::string path = top + "/entries";
+  TestFolder() { cache::set_folder(path); }
+  ~TestFolder() { cache::set_folder(""); }
   std::vector<std::string> files() const {
     std::vector<std::string> all;
     for (const auto& item : fs::directory_iterator(path)) all.push_back(item.path().string());

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/own_folder.h"
 #include "tests/tracer/offloaded_model.h"
 
 namespace rg = retrograd;
@@ -90,10 +91,7 @@ TEST_CASE("a hook that throws loses nothing: what was begun is dropped, and come
 namespace {
 
 // A folder for files of saved tensors, whose files can be put aside and put back.
-struct Folder {
-  std::string path = (std::filesystem::temp_directory_path() / "read-ahead-XXXXXX").string();
-  Folder() { REQUIRE(::mkdtemp(path.data())); }
-  ~Folder() { std::filesystem::remove_all(path); }
+struct Folder : rg::testing::OwnFolder {
   void rename(const char* from, const char* to) const {
     std::vector<std::filesystem::path> files;
     for (const auto& f : std::filesystem::directory_iterator(path)) files.push_back(f.path());
